@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* admission.c - what the admission test of the probe (tools/probe) found out about ops. */
+/* admission.c - applies the results of the probe's admission test (tools/probe) to devices. */
 #include "open/admission.h"
 
 #include "base/message.h"
 #include "run/untested.h"
 
-/* One line for each device. */
+/* Logs one line per device. */
 static void say(const struct hw_device *device, const struct withdrawn *first,
                 uint32_t count)
 {

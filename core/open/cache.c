@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* cache.c - the verdicts of probes, kept from one process to the next. POSIX: a system
- * without openat() needs a file of its own beside this one. */
+/* cache.c - keeps the verdicts of probes from one process to the next. POSIX: a system without
+ * openat() needs another implementation of cache.h. */
 #define _POSIX_C_SOURCE 200809L
 #include "open/cache.h"
 
@@ -27,7 +27,7 @@ static const char magic[] = "hw-verdict 1 ";
 
 #define MAGIC_CHARS (sizeof magic - 1)
 #define HASH_CHARS  16
-#define HEAD_CHARS  (MAGIC_CHARS + HASH_CHARS) /* the checksum is of all that follows it */
+#define HEAD_CHARS  (MAGIC_CHARS + HASH_CHARS) /* the checksum covers the rest */
 
 static void put_hash(char text[HASH_CHARS + 1], uint64_t hash)
 {
@@ -74,7 +74,7 @@ bool cache_counts(const struct cached *found, int64_t now)
            found->expires - found->written <= CACHE_RETRY_MAX;
 }
 
-/* The whole entry; NULL if memory runs out. The caller frees it. */
+/* Formats the whole entry, which the caller frees; NULL if memory runs out. */
 static char *format_entry(const char *plugin, const char *key, const struct cached *verdict,
                           size_t *size)
 {
@@ -102,14 +102,14 @@ static char *format_entry(const char *plugin, const char *key, const struct cach
 
 /* ---- the directory ---- */
 
-/* Belongs to this user, and nobody else may write to it. */
+/* Whether the file belongs to this user, and no other user may write to it. */
 static bool is_ours(const struct stat *file)
 {
     return file->st_uid == geteuid() && !(file->st_mode & (S_IWGRP | S_IWOTH));
 }
 
 /* The path of the directory, which the caller frees. NULL: there is no cache. A process with
- * elevated rights has none: its user could have written it. */
+ * elevated rights uses no cache, because its user could have written it. */
 static char *place_of(const struct hw_context *context, const struct candidate *candidate)
 {
     const char *cache = context->settings.value[SETTING_cache_dir].text;
@@ -118,7 +118,7 @@ static char *place_of(const struct hw_context *context, const struct candidate *
     return text_format("%s/" CACHE_PLACE, cache);
 }
 
-/* -1, and errno, if it is missing or others may write to it. */
+/* Opens the directory. Returns -1 and sets errno if it is missing or others may write to it. */
 static int open_place(const char *path)
 {
     const int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -130,8 +130,8 @@ static int open_place(const char *path)
     return -1;
 }
 
-/* Makes the directory and those above it, but none inside a directory of another user: a
- * program that root starts with the variables of a user leaves nothing in that user's home. */
+/* Makes the directory and its parents, but none inside a directory of another user: a program that
+ * root starts with a user's variables must leave nothing in that user's home. */
 static void make_place(char *path)
 {
     uid_t owner = geteuid();
@@ -172,8 +172,8 @@ void cache_name(const struct candidate *candidate, char name[CACHE_NAME_CHARS])
     snprintf(name, CACHE_NAME_CHARS, "%s-%s", candidate->name, hash);
 }
 
-/* Also true of the temporary names: an entry's name with ".<number>-<number>", ".held" or ".turn"
- * behind it. */
+/* Whether the name belongs to an entry. Temporary names do, too: an entry's name followed by
+ * ".<number>-<number>", ".held" or ".turn". */
 static bool is_entry_name(const char *name)
 {
     const size_t length = strcspn(name, ".");
@@ -206,7 +206,7 @@ static struct survey survey_place(int place)
         struct stat file;
         if (!is_entry_name(item->d_name) ||
             fstatat(place, item->d_name, &file, AT_SYMLINK_NOFOLLOW) ||
-            S_ISDIR(file.st_mode)) /* which unlinkat() would not remove */
+            S_ISDIR(file.st_mode)) /* unlinkat() would not remove it */
             continue;
         if (survey.files++ == 0 || is_older(&file.st_mtim, &survey.written)) {
             strcpy(survey.oldest, item->d_name);
@@ -219,7 +219,7 @@ static struct survey survey_place(int place)
     return survey;
 }
 
-/* Removes what was written first until the rest is within the limits. */
+/* Removes the oldest files until the rest is within the limits. */
 static void make_room(int place)
 {
     struct survey survey;
@@ -250,12 +250,12 @@ static bool read_file(int fd, const char *key, struct cached *found)
     return false;
 }
 
-/* The entry of the candidate's key, expired or not. */
+/* Reads the entry for the candidate's key, expired or not. */
 static bool read_entry(int place, const struct candidate *candidate, struct cached *found)
 {
     char name[CACHE_NAME_CHARS];
     cache_name(candidate, name);
-    /* O_NONBLOCK: a FIFO does not stop us. */
+    /* O_NONBLOCK: opening a FIFO must not block. */
     const int fd = openat(place, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
         return false;
@@ -295,7 +295,7 @@ bool cache_find_any(const struct hw_context *context, const struct candidate *ca
 
 /* ---- writing ---- */
 
-/* In the place of a directory, too, if it is empty: what somebody else keeps there is not lost. */
+/* Renames the file. Also replaces a directory of this name, but only an empty one. */
 static bool take_place(int place, const char *temporary, const char *name)
 {
     if (renameat(place, temporary, place, name) == 0)
@@ -304,10 +304,9 @@ static bool take_place(int place, const char *temporary, const char *name)
            renameat(place, temporary, place, name) == 0;
 }
 
-/* Writes the file under a name of its own, then gives it the entry's: a reader sees a whole
- * entry or none, and of two writers the later one wins. Without fsync(): what a system that
- * stops leaves behind has a wrong length or checksum, and probing again is all that it
- * costs. */
+/* Writes the file under a temporary name, then renames it: a reader sees a complete entry or none,
+ * and the later of two writers wins. There is no fsync(): if the system stops, the file may have a
+ * wrong length or checksum, which only costs another probe. */
 static bool write_file(int place, const char *name, const char *data, size_t size)
 {
     char temporary[CACHE_NAME_CHARS];
@@ -348,8 +347,8 @@ static bool write_entry(int place, const struct candidate *candidate,
     return good;
 }
 
-/* When the verdict was found, and how long it counts. What is found while the one before it still
- * counts is part of the same try. */
+/* Sets when the verdict was found and when it expires. If the verdict before it has not expired,
+ * both belong to the same try, and a timeout counts only once. */
 static void date(struct cached *verdict, const struct cached *before)
 {
     int64_t seconds = CACHE_RETRY;
@@ -370,8 +369,7 @@ static void date(struct cached *verdict, const struct cached *before)
     verdict->expires = verdict->kind == CACHE_SUCCESS ? 0 : verdict->written + seconds;
 }
 
-/* Once in a context is enough about a home that cannot be written to. A warning where the user can
- * mend it. */
+/* Logs, once per context, that verdicts are not kept: a warning if the user can correct it. */
 static void tell(struct hw_context *context, const char *path, int error)
 {
     struct stat file;

@@ -27,9 +27,9 @@
 #define YOUNG 200000
 #define CROWD 4
 
-/* What the start of a plugin, and the checks of its file, depend on. For hw-probe that is not
- * HW_KERNEL: a row that the plugin does not have is an error of hw_queue_open(), and no fault of
- * its devices. */
+/* The settings that affect the start of a plugin and the checks of its file. hw-probe does not get
+ * HW_KERNEL: a row that the plugin does not have is an error of hw_queue_open(), not a fault of its
+ * devices. */
 static const enum setting passed_on[] = {
     SETTING_trust,          SETTING_probe_timeout, SETTING_threads, SETTING_precision,
     SETTING_memory_limit,   SETTING_cache_dir,     SETTING_log,     SETTING_kernel,
@@ -46,15 +46,15 @@ struct job {
     uint64_t latest;                    /* for signs */
     unsigned char *reply;
     size_t size;
-    int error; /* why the reply cannot be read; ENOMEM: there is no memory for it */
+    int error; /* why the reply cannot be read; ENOMEM: no memory for the reply */
 };
 
 struct jobs {
     struct hw_context *context;
-    const char *name; /* of the program */
+    const char *name; /* the name of the program */
     char *program;
     struct kept *kept;       /* hw-worker: the process is kept; NULL: hw-probe */
-    const struct only *only; /* of the admission test; NULL: all */
+    const struct only *only; /* the only form to test; NULL: the whole admission test */
     struct candidate *const *list;
     size_t count, next; /* of the list */
     struct job *running;
@@ -122,7 +122,7 @@ static bool arguments_make(struct arguments *arguments, const struct jobs *jobs,
     return true;
 }
 
-/* hw-worker gets the memory that it shares with the library at once. */
+/* Starts the program. hw-worker immediately gets the memory that it shares with the library. */
 static int start_process(const struct jobs *jobs, struct process *process,
                          char *const arguments[])
 {
@@ -133,8 +133,8 @@ static int start_process(const struct jobs *jobs, struct process *process,
         return error;
     error = errno;
     if (error == EPIPE || error == ECONNRESET)
-        return 0; /* it has ended already: its answer says why, or that there is none */
-    process_hang_up(process); /* or it would wait for the file */
+        return 0; /* if it has ended already, its answer, or no answer, says why */
+    process_hang_up(process); /* otherwise it would wait for the file */
     (void)process_end(process, FAREWELL);
     return error;
 }
@@ -187,7 +187,7 @@ static bool no_reply(const struct jobs *jobs, struct job *job, bool late)
                 jobs->name);
 }
 
-/* What works with a plugin that is in another process: nothing is tried, and all is closed. */
+/* Keeps the worker process and its verdict for the caller. */
 static void keep(const struct jobs *jobs, struct job *job)
 {
     struct kept *kept = jobs->kept;
@@ -215,7 +215,7 @@ bool child_accept(struct candidate *candidate, const unsigned char *bytes, size_
         return true;
     stop(candidate, verdict->reason, "%s",
          verdict->message ? verdict->message : reason_rows[verdict->reason].sentence);
-    if (verdict->reason == REASON_NEEDS_LIBRARY) /* but preflight has found it here */
+    if (verdict->reason == REASON_NEEDS_LIBRARY) /* preflight has found it here */
         set_remedy(candidate, "Only this process has it: add its directory to "
                               "LD_LIBRARY_PATH, or set HW_PROBE=inproc");
     else if (verdict->remedy)
@@ -250,7 +250,8 @@ static void finish(struct jobs *jobs, size_t index, bool late)
 
 /* ---- waiting ---- */
 
-/* The end of the pipe does not tell: a child that the application forks meanwhile has it too. */
+/* Whether the reply is complete. The end of the pipe does not show that, because a child that the
+ * application forks meanwhile keeps the pipe open. */
 static bool is_whole(const struct job *job)
 {
     uint64_t stated;
@@ -272,8 +273,8 @@ static void take_signs(struct job *job)
     }
 }
 
-/* Takes what there is of the reply; false if there will be no more. What follows the reply of a
- * process that is kept is for others to read: its lines for the log, and why it ended. */
+/* Reads the available bytes of the reply; false at its end. Does not read beyond the reply of a
+ * process that is kept: its log lines and the reason of its end are for worker.c. */
 static bool take(struct job *job, bool kept)
 {
     unsigned char part[4096];
@@ -339,7 +340,7 @@ static void wait_for_some(struct jobs *jobs, uint64_t rest)
 
 /* ---- all ---- */
 
-/* The program must be as trustworthy as a plugin, for it is run as well. */
+/* The program must be as trustworthy as a plugin, because it runs as well. */
 static bool find_program(struct jobs *jobs, struct distrust *why)
 {
     const struct settings *settings = &jobs->context->settings;
@@ -420,10 +421,10 @@ bool child_keep(struct hw_context *context, struct candidate *candidate, struct 
                          .kept = kept,
                          .list = &candidate,
                          .count = 1 };
-    struct verdict *tried = candidate->verdict; /* what hw-probe has found stays */
+    struct verdict *tried = candidate->verdict; /* the verdict of hw-probe stays */
     candidate->verdict = NULL;
     run_all(&jobs);
-    if (candidate->verdict) { /* the plugin stopped */
+    if (candidate->verdict) { /* the candidate has stopped */
         verdict_free(candidate->verdict);
         free(candidate->verdict);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* child.h - the stage probe in a process of its own: the program hw-probe (tools/probe) loads
- * the plugin there, starts it, opens its devices, and replies with a verdict. */
+/* child.h - the stage probe in a process of its own. The program hw-probe (tools/probe) loads the
+ * plugin, starts it, opens its devices, and replies with a verdict. */
 #ifndef HW_OPEN_CHILD_H
 #define HW_OPEN_CHILD_H
 
@@ -9,17 +9,17 @@
 #include "run/ops.h"
 #include "settings.h"
 
-/* The arguments of hw-probe, in order; behind them, settings as <field>=<value>, and
- * the libraries that it needs and the process has, as library=<path>; perhaps one form that alone
- * is tested, as only=<device>,<op>,<dtype>,...: numbers. */
+/* The arguments of hw-probe, in order. They are followed by settings, as <field>=<value>; by needed
+ * libraries that the process has loaded, as library=<path>; and, if only one form is to be tested,
+ * by only=<device>,<op>,<dtype>,... with numbers. */
 #define PROBE_ARGUMENTS(X)                                                                 \
     X(PROGRAM)                                                                             \
     X(STAMP)  /* the build of the library, which must be that of hw-probe */               \
     X(FILE)   /* the path of the plugin, without links */                                  \
-    X(DEVICE) /* the rest is what fstat() said of it: numbers */                           \
+    X(DEVICE) /* this and the rest are numbers from fstat() */                             \
     X(INODE)                                                                               \
     X(SIZE)                                                                                \
-    X(SECONDS) /* when it was written */                                                   \
+    X(SECONDS) /* when the file was written */                                             \
     X(NANOSECONDS)
 enum probe_argument {
 #define X(NAME) PROBE_##NAME,
@@ -43,34 +43,34 @@ static inline uint32_t case_stretch(const struct settings *settings, bool only)
     return only ? 3 : settings->probe_full ? CASE_STRETCH_FULL : 1;
 }
 
-/* What is tested before its first use. */
+/* A form of an op that is tested before its first use. */
 struct only {
     uint32_t device; /* the plugin's index */
     struct op_form form;
 };
 
-/* The whole reply of hw-probe if the library is of another build: 8 bytes. */
+/* The whole reply of hw-probe if it is of another build than the library. */
 extern const char probe_other[8];
 
-/* Gives the candidate the verdict that these bytes hold, or stops it as they say. False if
- * they hold none. */
+/* Gives the candidate the verdict in these bytes, or stops it as the verdict says. False if the
+ * bytes are not a verdict. */
 bool child_accept(struct candidate *candidate, const unsigned char *bytes, size_t size);
 
 /* Gives each candidate a verdict, or stops it. As many run at once as there are processors. */
 void child_probe(struct hw_context *context, struct candidate *const list[], size_t count);
-/* The same for one candidate, of which this alone is tested. */
+/* Probes one candidate and tests only this form. */
 void child_test(struct hw_context *context, struct candidate *candidate,
                 const struct only *only);
 
 /* A process of hw-worker (tools/worker) that has loaded and started the plugin. */
 struct kept {
-    int file; /* of the memory that it is given: see worker/wire.h */
+    int file; /* the shared memory that it gets: see worker/wire.h */
     struct process process;
-    struct verdict *verdict; /* the caller's: what devices the plugin has there */
+    struct verdict *verdict; /* the plugin's devices there; the caller frees it */
 };
 
-/* Starts hw-worker for the candidate, or stops the candidate. Sets what is in `kept`, except for
- * the file. The arguments are those of hw-probe. */
+/* Starts hw-worker for the candidate, or stops the candidate. Sets all members of `kept` except
+ * `file`, which the caller sets. hw-worker has the arguments of hw-probe. */
 bool child_keep(struct hw_context *context, struct candidate *candidate, struct kept *kept);
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* first_use.c - an op that the admission test left out for want of time is tested before it is
- * first used: hw-probe is started for it alone, and what it finds is added to the verdict that is
- * kept. If that is not possible the op is used all the same, as it was before there was a test; the
- * log says why. */
+/* first_use.c - tests an op that the admission test skipped because time ran out, before its first
+ * use. hw-probe tests only this op, and the result is added to the verdict in the cache. If that is
+ * not possible, the op is used untested, and the log says why. */
 #include "base/message.h"
 #include "open/admission.h"
 #include "open/ladder.h"
@@ -12,20 +11,20 @@
 
 #include <stdlib.h>
 
-/* The candidate that the verdict on the plugin is about: as it was looked at last. */
+/* The latest candidate of the plugin, for which the verdict holds. */
 static const struct candidate *tested_candidate(const struct plugin *plugin)
 {
     const struct candidate *outcome = atomic_load(&plugin->outcome);
     return outcome ? outcome : plugin->candidate;
 }
 
-/* Another precision may use other kernels, and has a verdict of its own. */
+/* Remedies name the precision, because each precision has its own kernels and its own verdict. */
 static const char *precision_of(const struct hw_device *device)
 {
     return device->context->settings.value[SETTING_precision].text;
 }
 
-/* Why the program waits. */
+/* Says why the program waits. */
 static void say_testing(const struct hw_device *device, struct tested *sum)
 {
     if (!atomic_exchange(&sum->begun, true))
@@ -37,7 +36,7 @@ static void say_testing(const struct hw_device *device, struct tested *sum)
             device->name, (unsigned)sum->forms, precision_of(device));
 }
 
-/* One warning is enough: the causes will be the same. */
+/* Warns only once, because further causes will be the same. */
 static void say_untested(const struct hw_device *device, const struct op_form *form,
                          struct tested *sum, const char *why)
 {
@@ -62,7 +61,7 @@ static void say_tested(const struct hw_device *device, const struct op_form *for
              (unsigned)(found->microseconds / 1000));
 }
 
-/* Whether what was found is about the device: another one may have its index by now. */
+/* Whether the result is about this device: another device may have its index by now. */
 static bool is_about(struct candidate *candidate, uint32_t index)
 {
     const struct verdict *found = candidate->verdict;
@@ -80,7 +79,7 @@ static bool is_about(struct candidate *candidate, uint32_t index)
     return true;
 }
 
-/* What hw-probe found, or NULL: the candidate says why. */
+/* Tests one form in hw-probe. Returns the result; or NULL, with the reason in the candidate. */
 static const struct verdict *try_only(const struct hw_device *device,
                                       struct candidate *candidate, const struct only *only,
                                       struct tested *sum)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* recall.c - the stage probe, from memory: the verdicts of earlier starts. */
+/* recall.c - the stage probe, with verdicts of earlier starts from the cache. */
 #define _POSIX_C_SOURCE 200809L
 #include "open/recall.h"
 
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-/* Whether the reason says something about the plugin, and not about this process. */
+/* Whether the reason is about the plugin, not about this process. */
 static bool is_about_plugin(enum reason reason)
 {
     return reason_rows[reason].stage == STAGE_PROBE && reason != REASON_NO_HELPER;
@@ -75,8 +75,8 @@ bool recall(struct hw_context *context, struct candidate *candidate)
     return true;
 }
 
-/* A device that cannot be opened may be busy, and an op may have failed for lack of memory:
- * neither is for ever. */
+/* Faults of devices and failures of ops are tried again: a device may have been busy, or memory may
+ * have run out. */
 static enum cache_kind kind_of(const struct verdict *verdict)
 {
     if (is_hang(verdict->reason) || (!verdict->reason && verdict->withdrawn_count))
@@ -103,7 +103,7 @@ static void inherit(struct verdict *verdict, const struct verdict *before)
             verdict_inherit(verdict, before, i);
 }
 
-/* The forms that are known to be right stay so, however long the verdict counted. */
+/* Forms that passed by the old verdict need no test, even if that verdict has expired. */
 static void carry_over(const struct hw_context *context, const struct candidate *candidate)
 {
     struct cached entry;
@@ -138,7 +138,7 @@ void remember(struct hw_context *context, struct candidate *candidate)
     free(entry.bytes);
 }
 
-/* A verdict that knows of no more failures, or does not count now, counts as long as it did. */
+/* Without new failures, or if the entry has expired, keeps its expiry. */
 static void keep_more(struct hw_context *context, const struct candidate *candidate,
                       const struct cached *entry, const struct verdict *verdict, bool anew)
 {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* verdict.c - what a probe found out about a plugin file, as bytes and back:
+/* verdict.c - writes the result of a probe as bytes, and reads it:
  *
  *   8 bytes  the magic, which has the version of the format in it
  *   u64      bytes in all
- *   ...      the fields of struct verdict in order; a string is a u32 of its bytes and these
- *   u64      checksum of everything before
+ *   ...      the fields of struct verdict in order; a string is a u32 with its length and the bytes
+ *   u64      checksum of everything before it
  *
- * Numbers have the byte order of the machine, which wrote them for itself. The checksum finds
- * accidents. It does not find intent, so that every count and value is checked as well. */
+ * Numbers have the byte order of the machine, because only the same machine reads them. The
+ * checksum finds accidental damage. It does not stop an attacker, so every count and value is
+ * checked, too. */
 #define _POSIX_C_SOURCE 200809L
 #include "open/verdict.h"
 
@@ -18,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The last character is the version of the format: of the fields, and of their meaning. */
+/* The last character is the version of the format. It covers the fields and their meaning. */
 const char verdict_magic[8] = { 'h', 'w', 'p', 'r', 'o', 'b', 'e', '5' };
 
 #define NO_TEXT UINT32_MAX /* the length of a string that is NULL */
@@ -84,7 +85,7 @@ static void put_u64(struct writer *writer, uint64_t value)
     put(writer, &value, sizeof value);
 }
 
-/* Longer text is cut: it is for people. */
+/* Truncates long text, which is only for people to read. */
 static void put_text(struct writer *writer, const char *text)
 {
     const size_t length = text ? strnlen(text, VERDICT_TEXT - 1) : 0;
@@ -196,7 +197,7 @@ static bool get_u64(struct reader *reader, uint64_t *value)
     return get(reader, value, sizeof *value);
 }
 
-/* One line, whatever it was: control characters become spaces. */
+/* Makes the text one line: control characters become spaces. */
 static void one_line(char *text)
 {
     for (; *text; text++)
@@ -243,7 +244,7 @@ static bool get_devices(struct reader *reader, struct verdict *verdict)
         (count == 0) != (verdict->reason != REASON_NONE) ||
         !(verdict->devices = calloc((size_t)count + 1, sizeof *verdict->devices)))
         return false;
-    /* Counted before it is read, so that what it allocates is freed. */
+    /* Counts each device before reading it, so that its allocations are freed on an error. */
     while (verdict->device_count < count)
         if (!get_device(reader, &verdict->devices[verdict->device_count++]))
             return false;
@@ -376,7 +377,7 @@ void verdict_free(struct verdict *verdict)
     *verdict = (struct verdict){ 0 };
 }
 
-/* ---- more of it ---- */
+/* ---- adding later results ---- */
 
 static bool is_known(const struct verdict *verdict, const struct withdrawn *withdrawn)
 {
