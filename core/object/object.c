@@ -148,7 +148,7 @@ void object_free(struct object *object)
     free(object->undefined);
 }
 
-/* ---- what it is for ---- */
+/* ---- systems and processors ---- */
 
 const char *object_system(const struct object *object)
 {

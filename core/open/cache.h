@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* cache.h - the verdicts of probes, kept from one process to the next, so that a second start
- * runs no plugin that it does not use.
+/* cache.h - keeps the verdicts of probes from one process to the next, so that a second start runs
+ * only plugins that it uses.
  *
- * An entry is one file in the directory CACHE_PLACE below the setting cache_dir, named after
- * the plugin and its key: all that the verdict depends on, as text (open/key.h). Nothing in the
+ * An entry is one file in the directory CACHE_PLACE below the setting cache_dir, named after the
+ * plugin and its key: everything that the verdict depends on, as text (open/key.h). Nothing in the
  * directory is trusted: an entry counts only if it is a regular file that belongs to this user,
  * nobody else may write to it or to the directory, and its lengths, checksum and key are right.
  * Anything else counts as missing, and the next verdict replaces it.
@@ -13,8 +13,8 @@
  *   hw-verdict 1 <checksum> <plugin> <outcome> <kind> <timeouts> <written> <expires> <key bytes>
  *       <verdict bytes>
  *
- * The checksum is FNV-1a (64 bits) of all that follows it. The other fields are those of struct
- * cached. Another version of the format has another number behind hw-verdict. */
+ * The checksum is FNV-1a (64 bits) of everything after it. struct cached has the other fields.
+ * Another version of the format has another number after hw-verdict. */
 #ifndef HW_OPEN_CACHE_H
 #define HW_OPEN_CACHE_H
 

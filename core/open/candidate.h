@@ -100,7 +100,7 @@ struct candidate {
     enum carried carried;  /* set if its plugin is in use since an older catalog */
 };
 
-/* Stops the candidate. `format` says what is wrong; NULL uses the sentence of the reason.
+/* Stops the candidate. `format` describes the fault; NULL uses the sentence of the reason.
  * Returns false, for: return stop(candidate, REASON_EMPTY, NULL). */
 bool stop(struct candidate *candidate, enum reason reason, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -110,7 +110,7 @@ void forgive(struct candidate *candidate);
 void set_remedy(struct candidate *candidate, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Why the candidate stopped, and what to do about it. */
+/* Why the candidate stopped, and the remedy. */
 const char *message_of(const struct candidate *candidate);
 const char *remedy_of(const struct candidate *candidate);
 

@@ -14,7 +14,7 @@
  * by only=<device>,<op>,<dtype>,... with numbers. */
 #define PROBE_ARGUMENTS(X)                                                                 \
     X(PROGRAM)                                                                             \
-    X(STAMP)  /* the build of the library, which must be that of hw-probe */               \
+    X(STAMP)  /* the build of the library; hw-probe must be of the same */                 \
     X(FILE)   /* the path of the plugin, without links */                                  \
     X(DEVICE) /* this and the rest are numbers from fstat() */                             \
     X(INODE)                                                                               \

@@ -162,7 +162,7 @@ static void close_all_work(struct hw_context *context)
 
 void hw_close(struct hw_context *context)
 {
-    /* A forked child must not touch what a driver created. The memory is not freed. */
+    /* A forked child must not touch objects of a driver. The memory is not freed. */
     if (!context || forked(context->generation))
         return;
     /* It may be the message of a failed hw_open(). */

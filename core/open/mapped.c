@@ -4,8 +4,8 @@
  * not enough to look at the path before and after.
  *
  * The system lists device and inode of each mapped file. On some file systems (overlayfs, btrfs)
- * they differ from those of fstat(). Then the constant parts of memory are compared with the file.
- * Code is not compared, because debuggers set breakpoints in it, nor is anything else in its
+ * they differ from the result of fstat(). Then the constant parts of memory are compared with the
+ * file. Code is not compared, because debuggers set breakpoints in it, nor is anything else in its
  * segment. The comparison covers the headers, the notes with the build id, and usually the tables
  * of symbols and the constants. */
 #define _GNU_SOURCE

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* profile.c - reads the bytes of a profile. They are text: a line, the key, and the rows.
- * profile.h describes them. Whatever they are, reading them does no harm: numbers and counts
- * are bounded, and a profile that is not consistent counts as none. */
+ * profile.h describes them. Any bytes can be read safely: numbers and counts are bounded, and an
+ * inconsistent profile is ignored. */
 #include "open/profile.h"
 
 #include "base/hash.h"

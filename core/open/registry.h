@@ -20,7 +20,7 @@ void device_complete(const struct plugin *plugin, struct hw_device_info *info);
 /* The first fact that identifies a device, or that is in use already, and differs; or NULL. The
  * amount of memory, and facts that drivers derive from it, may vary. */
 const char *different_fact(const struct hw_device_info *a, const struct hw_device_info *b);
-/* Adds a device to those of the plugin. */
+/* Adds a device to the plugin. */
 enum hw_status registry_add(struct plugin *plugin, int32_t index,
                             const struct hw_device_info *info);
 /* Whether the plugin, which is being bound, reports the devices that were listed from its verdict.

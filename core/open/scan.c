@@ -43,7 +43,7 @@ static bool is_foreign_name(const char *file)
            (ends_with(file, ".dll") || ends_with(file, ".dylib"));
 }
 
-/* The length of what precedes ".so" or ".so.<version>"; false if the name has neither. */
+/* The length of the name without ".so" or ".so.<version>"; false if it has neither. */
 static bool stem_of(const char *file, size_t *stem, bool *versioned)
 {
     size_t length = strlen(file), tail = strlen(SUFFIX), end = length;

@@ -17,7 +17,7 @@ enum hw_status selection_read(struct hw_context *context, bool anyway);
 void selection_free(struct hw_context *context);
 /* The stage filter. */
 bool filter(struct hw_context *context, struct candidate *candidate);
-/* Orders the devices of all plugins, and selects those that the settings ask for. */
+/* Orders the devices of all plugins, and selects devices as the settings ask. */
 enum hw_status select_devices(struct catalog *found);
 /* Returns HW_NO_DEVICE: no selected device has this name. */
 enum hw_status device_missing(const struct catalog *found, const struct selector *selector,

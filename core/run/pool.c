@@ -269,7 +269,7 @@ enum hw_status pool_count(struct pool *pool, int64_t bytes)
 
 /* ---- blocks ---- */
 
-/* The smallest free block of `bytes` to `most` bytes; with `zeroed`, one that the host can
+/* The smallest free block of `bytes` to `most` bytes; with `zeroed`, a block that the host can
  * clear. */
 static struct block *best_fit(const struct kind *kind, uint64_t bytes, uint64_t most,
                               bool zeroed)

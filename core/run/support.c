@@ -81,7 +81,7 @@ struct hw_copy copy_of_view(const struct hw_tensor *dst, const struct hw_tensor 
     return (struct hw_copy){ .src = once(src, dense), .dst = once(dst, dense) };
 }
 
-/* ---- what the device computes ---- */
+/* ---- support by the device ---- */
 
 /* Whether the device can copy a view to contiguous memory, and back if the op writes it. */
 static enum hw_status can_copy(struct hw_device *device, const struct operand_row *operand,

@@ -301,7 +301,7 @@ HW_EXPORT void hw_buffer_free(struct hw_buffer *buffer);
  * freed at the next wait for the queue. */
 HW_EXPORT void hw_buffer_free_after(struct hw_buffer *buffer, struct hw_queue *queue);
 /* The host address of a buffer with HW_BUFFER_HOST_VISIBLE, valid as long as the buffer.
- * NULL for other buffers. The host may read what the queue has completed, and ops submitted
+ * NULL for other buffers. The host may read the results of completed work, and ops submitted
  * later see what the host has written. */
 HW_EXPORT void *hw_buffer_host(struct hw_buffer *buffer);
 HW_EXPORT uint64_t hw_buffer_bytes(const struct hw_buffer *buffer);
@@ -651,8 +651,8 @@ HW_EXPORT enum hw_status hw_queue_record(struct hw_queue *queue);
  * discarded. */
 HW_EXPORT enum hw_status hw_queue_end(struct hw_queue *queue, struct hw_graph **graph);
 /* Submits all ops of the graph to `queue`, which must belong to the graph's device. Operand
- * addresses and shapes are fixed. What may change between launches is the content of
- * memory: data, positions, rows, lengths. */
+ * addresses and shapes are fixed. Only the content of memory may change between launches:
+ * data, positions, rows, lengths. */
 HW_EXPORT enum hw_status hw_graph_launch(struct hw_graph *graph, struct hw_queue *queue);
 /* Frees the graph. The caller must have waited for all its launches. */
 HW_EXPORT void hw_graph_free(struct hw_graph *graph);
@@ -690,7 +690,7 @@ HW_EXPORT enum hw_status hw_kernel_create(struct hw_device *device,
                                           struct hw_kernel **kernel);
 /* Queues `groups` groups of work-items; none if it is 0. `args` has one argument for each letter
  * of the kernel's signature. Tensors must lie on the queue's device and have contiguous
- * innermost extents; those that are written must be neither read-only nor packed. The
+ * innermost extents; outputs must be neither read-only nor packed. The
  * library cannot check whether operands overlap, or whether the kernel stays inside them.
  *
  * Returns HW_UNSUPPORTED for a host tensor that the device cannot read, for an innermost

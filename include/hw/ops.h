@@ -284,9 +284,9 @@ static inline enum hw_status hw_rmsnorm(struct hw_queue *queue, const struct hw_
  * logarithm.
  *
  * x, y: T float, same extents. mask: any float; its extents, counted from the right, divide
- * those of x and repeat (index modulo extent), the last one is 1 or that of x; absent means
- * 0. scale: default 1. May be in place. Stable for every finite input. A row of -inf gives
- * zeros (with `log`: -inf).
+ * the extents of x and repeat (index modulo extent). The last extent is 1 or equals the last
+ * extent of x. Absent means 0. scale: default 1. May be in place. Stable for every finite input.
+ * A row of -inf gives zeros (with `log`: -inf).
  *
  * If x is [..,H,T,cols], each head may have two numbers. slopes: f32 [H], factors of the
  * mask, which must be present; absent means 1. A mask of -inf stays -inf whatever the slope.
@@ -391,7 +391,7 @@ static inline enum hw_status hw_attention(struct hw_queue *queue,
 /* y = a + b. a, b, y: floats, each of its own dtype; the sum is rounded once, to the dtype of y.
  *
  * a and b repeat to the extents of y, aligned from the right: each of their extents must
- * divide that of y, and a missing one is 1. Element i along an axis of y is made from
+ * divide the extent of y, and a missing extent is 1. Element i along an axis of y is made from
  * element i modulo the extent of a or b. May be in place in either input that has dtype and
  * extents of y. */
 struct hw_add {
@@ -438,8 +438,8 @@ static inline enum hw_status hw_add_rmsnorm(struct hw_queue *queue,
 /* y[..,i,:] = table[..,rows[..,i],:].
  *
  * y: [..,I,N], any float, rank 2 to 4; the leading extents are batches. table: [..,R,N], any
- * float or block type. rows: i32 or i64 [..,I]. The leading extents of table and of rows may
- * be missing or divide those of y: then they repeat, batch b reads batch b modulo the extent.
+ * float or block type. rows: i32 or i64 [..,I]. The leading extents of table and of rows may be
+ * missing or divide the extents of y. Then they repeat: batch b reads batch b modulo the extent.
  * A row number outside 0..R-1 reads as zeros: it may lie in device memory, so the call cannot
  * check it. */
 struct hw_get_rows {
@@ -574,8 +574,9 @@ static inline enum hw_status hw_scale(struct hw_queue *queue, const struct hw_sc
  * positions. Of equal elements the one with the lower index is first; NaNs count as equal, and
  * as larger than any number.
  *
- * x: T float. indices: i32, with the extents of x, but the last one is k: at most that of x,
- * and at most HW_MAX_K. values: T, the extents of indices; may be absent. */
+ * x: T float. indices: i32, with the extents of x, except that the last extent is k, which is at
+ * most the last extent of x and at most HW_MAX_K. values: T, the extents of indices; may be
+ * absent. */
 struct hw_top_k {
     struct hw_tensor x, values, indices;
 };

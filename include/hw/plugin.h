@@ -40,7 +40,7 @@
  * host sets hw_plugin.size to the bytes that it has room for. A plugin never writes past
  * that, and the host treats slots that an older plugin did not write as NULL. The same
  * holds for every struct that the plugin fills for the host: use hw_answer(), which copies
- * what fits. In the other direction, a plugin may be handed a struct from a newer host. If
+ * what fits. In the other direction, a plugin may get a struct from a newer host. If
  * hw_knows() reports that a field is set that the plugin does not know, or if a flag, dtype
  * or kind is unknown, the plugin returns HW_UNSUPPORTED. It never ignores a request
  * silently. */
@@ -236,7 +236,7 @@ struct hw_plugin_ops {
 #undef X
 };
 
-/* What a plugin provides. */
+/* The table of a plugin. */
 struct hw_plugin {
     uint32_t size; /* set by the host */
     uint32_t abi;  /* set by the plugin: the ABI version that it uses with this host */
