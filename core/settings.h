@@ -75,8 +75,7 @@ struct settings {
     struct note *warnings; /* logged once when the context is opened, and in hw_explain() */
 };
 
-/* With HW_PROBE=full, one case of the admission test may take this many times HW_PROBE_TIMEOUT. No
- * other mode allows more. */
+/* How many seconds a case of the admission test has with HW_PROBE=full, the longest of all. */
 enum { CASE_STRETCH_FULL = 12 };
 static inline uint32_t case_seconds_full(const struct settings *settings)
 {

@@ -273,8 +273,8 @@ static void take_signs(struct job *job)
     }
 }
 
-/* Reads the available bytes of the reply; false at its end. Does not read beyond the reply of a
- * process that is kept: its log lines and the reason of its end are for worker.c. */
+/* Takes what there is of the reply; false if there will be no more. What follows the reply of a
+ * process that is kept is for others to read: its lines for the log, and why it ended. */
 static bool take(struct job *job, bool kept)
 {
     unsigned char part[4096];

@@ -28,7 +28,7 @@ struct demotion {
     uint32_t op;
     uint64_t kind, mask; /* matches calls if kind_of() & mask is `kind` */
     enum cause { FAILED, WRONG, ADMISSION } cause;
-    uint32_t seconds; /* as in struct withdrawal */
+    uint32_t seconds; /* of withdrawal */
     char dtypes[DTYPES_SIZE];
     char why[];
 };
@@ -79,8 +79,8 @@ static struct demotion *find(const struct hw_device *device, uint32_t op, const 
     return d;
 }
 
-/* Only HW_PROBE=full gives an op as much time as a slow compiler of kernels may need. The remedy
- * names the precision, because each precision has its own kernels and its own verdict. */
+/* Only the test of all ops has the time that compilers of kernels need at worst. Another precision
+ * may use other kernels, and has a verdict of its own. */
 struct remedy withdrawal_remedy(const struct hw_device *device, uint32_t seconds)
 {
     static const char update[] = "update the driver or the plugin";

@@ -38,14 +38,14 @@ struct withdrawal {
     uint32_t op;
     const int32_t *dtypes; /* MAX_OPERANDS of them; HW_NONE: any, or absent */
     const char *why;
-    uint32_t seconds; /* the time in which it was not done; 0: it failed or was wrong */
+    uint32_t seconds; /* that it had, and needed more; 0: it failed, or was wrong */
 };
 
 /* Demotes an op before its first use, because it failed the admission test on operands of these
  * dtypes. Not logged. False if out of memory. The caller holds the context's lock. */
 bool withdraw(struct hw_device *device, const struct withdrawal *withdrawal);
 
-/* The remedy for an op that was withdrawn, as the end of a sentence: see withdrawal.seconds. */
+/* What to do about an op that was withdrawn, as the end of a sentence: see withdrawal.seconds. */
 struct remedy {
     char text[256];
 };

@@ -3,8 +3,8 @@
  * plugin begins the call. So a long chain of ops is not late, nor is a queue that waits for work of
  * another queue.
  *
- * Time does not count while this process does not run: the machine is suspended, the processes are
- * frozen or they get no processor. The plugin's process does not run then either. */
+ * Time in which this process did not run, because the machine was suspended, its processes were
+ * frozen or had no processor, does not count either: the plugin's did not run then. */
 #include "worker/late.h"
 
 #include "base/platform.h"

@@ -23,8 +23,7 @@ void late_begin(struct late *late, const struct wire *wire,
                 const struct settings *settings);
 /* Whether it is time to look. */
 bool late_is_due(const struct late *late);
-/* Looks if it is time to. Returns `text`, with the reason why the process must be stopped; or NULL
- * if no call takes too long. */
+/* Looks, if it is. Why the process has to be stopped, in `text`; NULL: no call takes too long. */
 const char *late_look(struct late *late);
 
 #endif

@@ -14,9 +14,9 @@
 #include <time.h>
 
 enum {
-    GRACE = 5000000,   /* microseconds that the watcher gets beyond its own deadline */
-    PACKETS = 64,      /* read at a time: a chatty worker must not starve callers */
-    FAREWELL = 2000000 /* microseconds from closing the connection to killing the process */
+    GRACE = 5000000, /* microseconds that the process which watches over the plugin's has */
+    PACKETS = 64, /* that are taken at a time, so that a worker that babbles stops nobody */
+    FAREWELL = 2000000 /* microseconds for the end of the process, once it was told */
 };
 
 /* ---- the end ---- */
@@ -128,13 +128,13 @@ static bool is_stopped(char state)
     return state == 'T' || state == 't';
 }
 
-/* Keeps the deadlines while the watcher is stopped. */
+/* The process that watches over the plugin's is stopped. */
 static void keep_its_time(struct worker *worker)
 {
     const char state = process_state(worker->id);
     const char *why = NULL;
     if (is_stopped(state))
-        worker->late.looked = microseconds_now(); /* a stopped plugin is not late */
+        worker->late.looked = microseconds_now(); /* this time does not count */
     else if (state == 'Z')
         process_resume(&worker->process); /* the watcher will say why the plugin ended */
     else
