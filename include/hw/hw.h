@@ -229,8 +229,9 @@ HW_EXPORT size_t hw_explain(struct hw_context *context, char *text, size_t size)
 HW_EXPORT uint32_t hw_device_count(struct hw_context *context);
 HW_EXPORT struct hw_device *hw_device_at(struct hw_context *context, uint32_t index);
 /* The first device, which is the recommended one, or NULL if there is none. Loads its plugin. If
- * loading fails, that is logged, and the result is the next device whose plugin can be loaded. With
- * HW_FALLBACK=error, or if no plugin can be loaded, the result is still the first device. */
+ * loading fails, that is logged, and the result is the next device whose plugin can be loaded; or
+ * the first device if no plugin can. With HW_FALLBACK=error, this loads nothing and returns the
+ * first device. */
 HW_EXPORT struct hw_device *hw_device_default(struct hw_context *context);
 /* Finds a device by "backend", "backend:index", "backend:<PCI address>" or
  * "backend:<UUID>". Returns HW_NO_DEVICE if there is none; the message lists the
