@@ -88,9 +88,8 @@ void key_add_library(struct candidate *candidate, const char *name, const char *
 
 /* ---- files of the driver, from the manifest ---- */
 
-/* Hashes the contents of a small file, because a kernel's virtual files have meaningless dates; the
- * dates of a larger file; the permissions of a device, which is not opened because that could wake
- * it. */
+/* Hashes a small file by its contents, because a kernel's virtual files have meaningless dates.
+ * Hashes a larger file by its dates, and a device by its permissions: opening it could wake it. */
 static uint64_t hash_file(const char *path, const struct stat *file)
 {
     char content[CONTENT_BYTES];

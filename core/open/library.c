@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* library.c - loads the file that was checked with the system's loader.
+/* library.c - makes the system's loader load the very file that was checked.
  *
  * The loader takes a name and opens the file itself. With the file's path, it could open another
  * file that has replaced it, and run its constructors. So it gets a name of the open descriptor.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* library.h - loads the file that was checked with the system's loader. */
+/* library.h - makes the system's loader load the very file that was checked. */
 #ifndef HW_OPEN_LIBRARY_H
 #define HW_OPEN_LIBRARY_H
 

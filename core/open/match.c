@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* match.c - the stage match: is there hardware that makes the plugin worthwhile? It is skipped for
- * a plugin that the settings name. */
+/* match.c - the stage match: is there hardware that makes the plugin worthwhile? The stage is
+ * skipped for a plugin that the settings name. */
 #include "open/match.h"
 
 #include "open/inventory.h"

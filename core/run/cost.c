@@ -69,7 +69,8 @@ static void measure_matmul_id(const struct hw_matmul_id *op, struct workload *wo
     work->one = (rows < experts ? rows : experts) * n * k;
 }
 
-/* Multiplies each query by each key in use, and each weight by a value. k: [..,Tmax,Hkv,D]. */
+/* The products of each query and each key in use, and of each weight and a value. k is
+ * [..,Tmax,Hkv,D]. */
 static void measure_attention(const struct hw_attention *op, struct workload *work)
 {
     const struct hw_tensor *q = &op->q, *k = &op->k, *v = &op->v;
