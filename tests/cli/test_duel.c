@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* test_duel.c - products in turns with another library: in what memory its operands lie, what it is
  * told, and which results count as the same. The other library is this program. */
-#include "duel.h"
-#include "output.h"
+#include "bench/rival/duel.h"
+#include "command/output.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

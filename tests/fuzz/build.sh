@@ -19,7 +19,7 @@ cd "$(dirname "$0")/../.."
 read -r -a compile <<<"${CC:-clang-14}"
 compile+=(-std=c11 -g -O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all -fPIC
     -DHW_BUILD_STAMP="\"fuzz\"" -DHW_PLUGIN_DIR="\"\"" -DHW_HELPER_DIR="\"\"" -DHW_HELPER_BESIDE="\"\"" -DHW_HAS_PCRE2
-    -Iinclude -Icore -Itools/model -Itools/hw -Itests/plugins)
+    -Iinclude -Icore -Itools -Itests/plugins)
 
 # objects FOLDER FLAGS SOURCE...: compiles what has changed, two files at a time.
 objects()
@@ -53,7 +53,7 @@ rm -rf "$out/objects"
 objects core "-fsanitize=fuzzer-no-link -fvisibility=hidden" core/*/*.c
 ar rcs "$out/objects/core.a" "$out"/objects/core/*.o
 "${compile[@]}" -shared -o "$out/libhw.so" "$out"/objects/core/*.o -Wl,--version-script=core/hw.map -ldl -pthread
-objects model -fsanitize=fuzzer-no-link tools/model/*.c
+objects model -fsanitize=fuzzer-no-link tools/util/*.c tools/model/*/*.c
 ar rcs "$out/objects/model.a" "$out"/objects/model/*.o
 
 mkdir -p "$out/plugins"
@@ -65,7 +65,7 @@ for target in "${targets[@]}"; do
         parts=("$out/objects/model.a" "$out/libhw.so" -Wl,-rpath,"\$ORIGIN" -l:libpcre2-8.a)
     fi
     if [ "$target" = metadata ]; then
-        parts=(tools/hw/metadata.c tools/hw/output.c "${parts[@]}" -l:libjansson.a)
+        parts=(tools/model/metadata.c tools/command/output.c "${parts[@]}" -l:libjansson.a)
     fi
     "${compile[@]}" -fsanitize=fuzzer "tests/fuzz/fuzz_$target.c" "${parts[@]}" -ldl -lm -pthread -o "$out/fuzz_$target"
     mkdir -p "$out/corpus/$target"

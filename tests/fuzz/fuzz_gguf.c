@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* fuzz_gguf.c - arbitrary bytes as a model file: the reader, the tokenizer, and text
  * encoded with it. */
-#include "shape.h"
-#include "tokenizer.h"
+#include "model/gguf/shape.h"
+#include "model/tokenizer/tokenizer.h"
 
 #include <stdlib.h>
 

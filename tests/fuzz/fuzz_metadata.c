@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* fuzz_metadata.c - arbitrary bytes as a model file, as `hw inspect` and `hw quantize`
  * read it: the metadata as JSON, and which type each tensor would get. */
-#include "metadata.h"
-#include "quantize.h"
+#include "model/gguf/quantize.h"
+#include "model/metadata.h"
 
 #include <stdlib.h>
 

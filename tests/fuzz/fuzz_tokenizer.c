@@ -6,8 +6,8 @@
  * (its type, a digit, and its text) and for each merge ('m' and its text). What follows an
  * empty line is the text to encode. */
 #include "../model/blob.h"
-#include "tokenizer.h"
-#include "utf8.h"
+#include "model/tokenizer/tokenizer.h"
+#include "util/utf8.h"
 
 #include <stdlib.h>
 

@@ -26,12 +26,11 @@ function layer(source)
         sub(/\/.*/, "", source)
         return "plugin " source
     }
-    if (source ~ /^tools\/model\//)
-        return "model"
-    if (source ~ /^tools\/(helper|probe|worker)\//) {
+    # "tools hw", "tools bench/rival"
+    if (source ~ /^tools\//) {
         sub(/^tools\//, "", source)
-        sub(/\/.*/, "", source)
-        return source
+        sub(/\/[^\/]*$/, "", source)
+        return "tools " source
     }
     sub(/\/.*/, "", source)
     return source
@@ -41,9 +40,9 @@ function may_see(source, header, own)
 {
     own = layer(source)
     # They stand alone, and are compiled into whatever needs them.
-    if (header ~ /^core\/base\/(sha256|whole)\.h$/ && (own == "tools" || own ~ /^plugin /))
+    if (header ~ /^core\/base\/(sha256|whole)\.h$/ && own ~ /^(plugin .*|tools (hw|command))$/)
         return 1
-    if (header ~ /^core\/object\/(elsewhere|object|manifest)\.h$/ && own == "tools")
+    if (header ~ /^core\/object\/(elsewhere|object|manifest)\.h$/ && own == "tools hw")
         return 1
     if (own == "tests")
         return 1
@@ -67,18 +66,34 @@ function may_see(source, header, own)
         return header ~ /^(core|include\/hw)\//
     if (own == "verify")
         return header ~ /^(verify|include\/hw)\//
-    if (own == "model")
-        return header ~ /^(tools\/model|include\/hw)\//
     if (own == "core worker")
         return header ~ /^(core\/worker|core\/base|include\/hw)\// || header ~ /^core\/([a-z]+|run\/ops)\.h$/
-    if (own == "helper")
+    if (own == "tools helper")
         return header ~ /^(tools\/helper|core|include\/hw)\//
-    if (own == "probe")
+    if (own == "tools probe")
         return header ~ /^(tools\/helper|tools\/probe|core|verify|include\/hw)\//
-    if (own == "worker")
+    if (own == "tools worker")
         return header ~ /^(tools\/helper|tools\/worker|core|include\/hw)\//
-    if (own == "tools")
-        return header ~ /^(tools|verify|include\/hw)\//
+    # util stands alone; the model library needs nothing of the commands, and commands nothing of each other.
+    if (own == "tools util")
+        return header ~ /^tools\/util\//
+    if (own == "tools model/gguf")
+        return header ~ /^(tools\/(model\/gguf|util)|include\/hw)\//
+    if (own == "tools model/tokenizer")
+        return header ~ /^(tools\/(model\/(gguf|tokenizer)|util)|include\/hw)\//
+    if (own == "tools model/llama")
+        return header ~ /^(tools\/(model\/(gguf|llama)|util)|include\/hw)\//
+    if (own == "tools command")
+        return header ~ /^(tools\/(command|util)|include\/hw)\//
+    if (own == "tools model")
+        return header ~ /^(tools\/(model|command|util)|include\/hw)\//
+    if (own == "tools hw")
+        return header ~ /^(tools\/(hw|command|util)|verify|include\/hw)\//
+    if (own == "tools bench")
+        return header ~ /^(tools\/(command|util)|verify|include\/hw)\// || header ~ /^tools\/bench\/[a-z]+\.h$/
+    if (own == "tools bench/rival")
+        return header ~ /^(tools\/(bench\/rival|command|util)|include\/hw)\// ||
+               header ~ /^tools\/bench\/(bench|products)\.h$/
     return 0
 }
 

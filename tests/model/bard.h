@@ -5,7 +5,7 @@
 #define HW_TEST_BARD_H
 
 #include "blob.h"
-#include "llama.h"
+#include "model/llama/llama.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,7 +3,7 @@
  * pre-tokenizer; text that survives encoding and decoding; streams cut anywhere; long texts;
  * invalid vocabularies. */
 #include "blob.h"
-#include "tokenizer.h"
+#include "model/tokenizer/tokenizer.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

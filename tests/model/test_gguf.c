@@ -4,7 +4,7 @@
  * reading one byte too far crashes, with or without sanitizers. */
 #define _DEFAULT_SOURCE
 #include "blob.h"
-#include "gguf.h"
+#include "model/gguf/gguf.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

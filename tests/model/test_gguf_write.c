@@ -3,8 +3,8 @@
  * whole does not appear. Runs in a folder of its own. */
 #define _POSIX_C_SOURCE 200809L
 #include "blob.h"
-#include "gguf.h"
-#include "gguf_write.h"
+#include "model/gguf/gguf.h"
+#include "model/gguf/gguf_write.h"
 
 #include <errno.h>
 #include <setjmp.h>

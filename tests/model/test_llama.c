@@ -2,7 +2,7 @@
 /* test_llama.c - a real model through the library: the golden tokens and scores; the same scores
  * however the text is fed; each type of the cache; perplexity. */
 #include "bard.h"
-#include "perplexity.h"
+#include "model/llama/perplexity.h"
 
 #include <math.h>
 

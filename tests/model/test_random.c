@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test_random.c - models of known shapes with random weights have as many parameters, and as large
  * a cache, as the published models of these names. */
-#include "random.h"
+#include "model/llama/random.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
 /* test_sampler.c - greedy sampling takes the first of the best scores; random sampling
  * follows the probabilities within top-k and top-p; a seed gives the same sequence
  * again; a NaN score is never chosen. */
-#include "sampler.h"
+#include "model/llama/sampler.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -2,7 +2,7 @@
 /* test_tiny.c - a tiny random model of each kind, on every device present: the scores after
  * every token of a text, fed at once and token by token, against those that
  * tiny_models.py computed in double precision. And which of them may have heads in 16 bits. */
-#include "llama.h"
+#include "model/llama/llama.h"
 
 #include <math.h>
 #include <setjmp.h>

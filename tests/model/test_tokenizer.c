@@ -3,9 +3,9 @@
  * from the definition; text that survives encoding and decoding; streams cut anywhere;
  * invalid vocabularies. */
 #include "blob.h"
-#include "shape.h"
-#include "tokenizer.h"
-#include "vocabulary.h"
+#include "model/gguf/shape.h"
+#include "model/tokenizer/tokenizer.h"
+#include "model/tokenizer/vocabulary.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,7 +3,7 @@
  * in their places, converted where the types differ, from memory and from a file; and a failure is
  * reported. */
 #define _POSIX_C_SOURCE 200809L
-#include "upload.h"
+#include "model/llama/upload.h"
 
 #include <fcntl.h>
 #include <setjmp.h>

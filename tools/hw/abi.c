@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* abi.c - `hw abi`: sizes and offsets of the public structs, for bindings to other languages. */
-#include "command.h"
-#include "options.h"
-#include "output.h"
+#include "command/command.h"
+#include "command/options.h"
+#include "command/output.h"
 
 #include <hw/hw.h>
 #include <hw/plugin.h>

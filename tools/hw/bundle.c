@@ -3,11 +3,11 @@
  * of HTML that contains the same JSON. */
 #define _GNU_SOURCE
 #include "checks.h"
-#include "command.h"
-#include "new_file.h"
-#include "options.h"
-#include "output.h"
-#include "report.h"
+#include "command/command.h"
+#include "command/new_file.h"
+#include "command/options.h"
+#include "command/output.h"
+#include "command/report.h"
 
 #include <ctype.h>
 #include <limits.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* cache.c - `hw cache`: what is kept in HW_CACHE_DIR, and removing it. No plugin is loaded. */
 #include "cache_files.h"
-#include "command.h"
-#include "options.h"
-#include "output.h"
-#include "report.h"
+#include "command/command.h"
+#include "command/options.h"
+#include "command/output.h"
+#include "command/report.h"
 
 #include <stdio.h>
 #include <stdlib.h>

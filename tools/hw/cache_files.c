@@ -3,7 +3,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "cache_files.h"
 
-#include "output.h"
+#include "command/output.h"
 
 #include <dirent.h>
 #include <errno.h>

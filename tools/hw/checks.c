@@ -4,8 +4,8 @@
 #define _GNU_SOURCE
 #include "checks.h"
 
+#include "command/output.h"
 #include "driver_version.h"
-#include "output.h"
 
 #include <hw/hw.h>
 

@@ -3,7 +3,7 @@
 #ifndef HW_TOOL_CHECKS_H
 #define HW_TOOL_CHECKS_H
 
-#include "report.h"
+#include "command/report.h"
 
 /* A new array of rows {"subject", "state", "text", "remedy"}: state is "good", "note" (worth
  * knowing, and it may be meant) or "problem"; remedy is null if there is nothing to do. One small

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* devices.c - `hw devices`: all facts about each device, including those that are not used. */
-#include "command.h"
-#include "options.h"
-#include "output.h"
-#include "report.h"
+#include "command/command.h"
+#include "command/options.h"
+#include "command/output.h"
+#include "command/report.h"
 
 #include <hw/hw.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* doctor.c - `hw doctor`: what is wrong on this machine, and what to do about it. */
 #include "checks.h"
-#include "command.h"
-#include "options.h"
-#include "output.h"
-#include "report.h"
+#include "command/command.h"
+#include "command/options.h"
+#include "command/output.h"
+#include "command/report.h"
 
 #include <ctype.h>
 #include <string.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* env.c - `hw env`: every setting with its effective value, its source and its meaning; and
  * variables that look like settings but are not. */
-#include "command.h"
-#include "options.h"
-#include "output.h"
-#include "report.h"
+#include "command/command.h"
+#include "command/options.h"
+#include "command/output.h"
+#include "command/report.h"
 
 #include <hw/hw.h>
 

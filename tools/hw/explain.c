@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* explain.c - `hw explain`: how far up the ladder each plugin file got, stage by stage; or
  * everything that the library knows, as JSON. */
-#include "command.h"
+#include "command/command.h"
+#include "command/options.h"
+#include "command/output.h"
+#include "command/report.h"
 #include "explain_op.h"
-#include "options.h"
-#include "output.h"
-#include "report.h"
 
 #include <hw/hw.h>
 

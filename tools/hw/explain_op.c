@@ -3,10 +3,11 @@
 #define _POSIX_C_SOURCE 200809L
 #include "explain_op.h"
 
-#include "command.h"
-#include "output.h"
-#include "report.h"
-#include "shapes.h"
+#include "command/command.h"
+#include "command/cost.h"
+#include "command/output.h"
+#include "command/report.h"
+#include "command/shapes.h"
 
 #include <verify.h>
 
@@ -15,24 +16,6 @@
 #include <time.h>
 
 /* ---- figures ---- */
-
-double cost_total(const struct hw_cost *cost)
-{
-    return cost->upload + cost->launch + cost->compute + cost->download;
-}
-
-struct time_text time_text(double seconds)
-{
-    struct time_text t;
-    if (seconds < 999.5e-6)
-        snprintf(t.text, sizeof t.text, "%.*f us", seconds < 99.95e-6, seconds * 1e6);
-    else if (seconds < 0.9995)
-        snprintf(t.text, sizeof t.text, "%.*f ms", seconds < 99.95e-3 ? 2 : 0,
-                 seconds * 1e3);
-    else
-        snprintf(t.text, sizeof t.text, "%.2f s", seconds);
-    return t;
-}
 
 static const char *source_name(const struct hw_cost *cost)
 {
@@ -55,7 +38,7 @@ static struct date date_of(int64_t seconds)
     return date;
 }
 
-json_t *cost_json(const struct hw_cost *cost)
+static json_t *cost_json(const struct hw_cost *cost)
 {
     if (!cost->device)
         return json_null();

@@ -3,9 +3,6 @@
 #ifndef HW_TOOL_EXPLAIN_OP_H
 #define HW_TOOL_EXPLAIN_OP_H
 
-#include <hw/hw.h>
-#include <jansson.h>
-
 struct explain_op {
     const char *op;            /* an op, or a case of verify.h: "silu(shape=4x64)" */
     const char *shape, *types; /* NULL: the usual ones */
@@ -14,16 +11,5 @@ struct explain_op {
 
 /* Explains it, and returns the exit status. */
 int explain_op(const struct explain_op *asked);
-
-/* Figures as JSON, in microseconds. */
-json_t *cost_json(const struct hw_cost *cost);
-
-/* "12.5 us", "3.10 ms" */
-struct time_text {
-    char text[24];
-};
-struct time_text time_text(double seconds);
-
-double cost_total(const struct hw_cost *cost);
 
 #endif

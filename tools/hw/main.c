@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* main.c - `hw`: finds the command and runs it. */
-#include "command.h"
-#include "options.h"
-#include "output.h"
-#include "report.h"
-#include "watch.h"
+#include "command/command.h"
+#include "command/options.h"
+#include "command/output.h"
+#include "command/report.h"
+#include "command/watch.h"
 
 #include <hw/hw.h>
 #include <hw/plugin.h>

@@ -2,10 +2,10 @@
 /* plugin.c - `hw plugin`: what plugin files are (plugin_show.c), and which may be loaded: it writes
  * the file plugins.lock of a plugin directory. */
 #define _GNU_SOURCE
-#include "command.h"
-#include "new_file.h"
-#include "options.h"
-#include "output.h"
+#include "command/command.h"
+#include "command/new_file.h"
+#include "command/options.h"
+#include "command/output.h"
 #include "plugin_show.h"
 
 #include "base/sha256.h"

@@ -5,7 +5,7 @@
 
 #include "plugin_file.h"
 
-#include "output.h"
+#include "command/output.h"
 
 #include <hw/plugin.h>
 

@@ -3,8 +3,8 @@
 #define _GNU_SOURCE
 #include "plugin_show.h"
 
-#include "command.h"
-#include "output.h"
+#include "command/command.h"
+#include "command/output.h"
 
 #include "object/manifest.h"
 #include "object/object.h"

@@ -3,10 +3,10 @@
  *
  * A backend is available if its plugin serves a device that the settings allow. The files are
  * shown below their backend; every file that was looked at is listed. */
-#include "command.h"
-#include "options.h"
-#include "output.h"
-#include "report.h"
+#include "command/command.h"
+#include "command/options.h"
+#include "command/output.h"
+#include "command/report.h"
 
 #include <hw/hw.h>
 

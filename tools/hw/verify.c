@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* verify.c - `hw verify`: compares the results of every kernel of a device, or of a plugin
  * file that need not be installed, with the reference in verify/. */
-#include "command.h"
-#include "measure.h"
-#include "options.h"
-#include "output.h"
+#include "command/command.h"
+#include "command/measure.h"
+#include "command/options.h"
+#include "command/output.h"
+#include "command/report.h"
 #include "plugin_file.h"
-#include "report.h"
 #include "verify_run.h"
 
 #include <hw/hw.h>

@@ -2,9 +2,9 @@
 /* verify_run.c - see verify_run.h. */
 #include "verify_run.h"
 
-#include "measure.h"
-#include "output.h"
-#include "watch.h"
+#include "command/measure.h"
+#include "command/output.h"
+#include "command/watch.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+/* bench.c - `hw bench`: measures, and prints on what and how often. */
+#include "bench.h"
+
+#include "command/command.h"
+#include "command/measure.h"
+#include "command/options.h"
+#include "command/output.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool takes_no_words(const char **words)
+{
+    if (words[0])
+        complain("%s: unexpected argument; see hw bench --help", words[0]);
+    return !words[0];
+}
+
+/* open is first: it needs a process that has not opened anything. */
+static const struct measurement {
+    const char *name;
+    int (*run)(const struct bench *bench);
+    bool (*accepts)(const char **words);
+    bool by_default; /* quick enough to run when no name is given */
+} measurements[] = {
+    { "open", measure_open, takes_no_words, true },
+    { "dispatch", measure_dispatch, dispatch_accepts, true },
+    { "copy", measure_copies, takes_no_words, true },
+    { "overhead", measure_overhead, takes_no_words, false },
+    { "peaks", measure_peaks, takes_no_words, false },
+    { "threads", measure_threads, takes_no_words, false },
+    { "ops", measure_ops, ops_accepts, false },
+    { "products", measure_products, products_accepts, false },
+    { "rival", measure_rival, rival_accepts, false },
+};
+enum { MEASUREMENTS = sizeof measurements / sizeof measurements[0] };
+enum { MOST_REPETITIONS = 1000000, MOST_SECONDS = 3600, UNNAMED = INT_MIN };
+
+static const struct manual manual = {
+    .about =
+        "hw bench - measure on this machine\n\n"
+        "  dispatch [OP...]  what an op call costs beyond a direct call of the plugin's function,\n"
+        "                    repeated, with shapes that take turns, filled anew, and moved\n"
+        "  open              opening and closing a context: in a new process, and again\n"
+        "  copy              copies from host to device, on the device, and back; to and from\n"
+        "                    each other device\n"
+        "  overhead          an op on host memory, and where its time goes: buffer, upload,\n"
+        "                    dispatch, compute, readback\n"
+        "  peaks             what the host's processor does at best, on one thread and on all:\n"
+        "                    arithmetic, and reads from its caches and memory\n"
+        "  threads           what it costs that two threads of the CPU plugin share an op\n"
+        "  ops [OP...]       the ops\n"
+        "  products [TYPE:MxNxK...]\n"
+        "                    products on the host's processor with weights from memory, as\n"
+        "                    stored and packed, and their share of what it can do\n"
+        "  rival [matmul] [TYPE:MxNxK...] [attention] [TYPE:QxKxH/GxD...]\n"
+        "                    products, and attention of Q queries and K keys with H heads that\n"
+        "                    share G of D elements, in turns with another library on the device:\n"
+        "                    cuBLASLt and cuDNN on cuda, CLBlast on opencl, OpenBLAS, BLIS and\n"
+        "                    oneDNN on cpu; an op's name stands for its usual shapes; with\n"
+        "                    HW_PRECISION=fp16, cuBLASLt multiplies f32 in TF32, too\n\n"
+        "Without a name: open, dispatch and copy. Figures are medians, with the minimum or the\n"
+        "10th percentile and the 90th percentile; two things that are compared are measured\n"
+        "alternately.",
+    .arguments =
+        "[OPTION...] [dispatch|open|copy|overhead|peaks|threads|ops|products|rival [WORD...]]",
+    .notes =
+        "  taskset -c 1 hw bench dispatch          on one core, which is steadier\n"
+        "  hw bench dispatch silu matmul --json    figures with units, machine, version, date\n"
+        "  HW_BACKENDS=cpu hw bench open           only this backend\n"
+        "  hw bench ops matmul --device cpu:0      one op on one device\n"
+        "  hw bench ops -d ./hw_mine.so            a plugin that is not installed\n"
+        "  HW_PRECISION=int8 hw bench products -d cpu:0 q4_0:1x4096x4096\n"
+        "                                          one product, in int8\n"
+        "  hw bench rival f16:512x4096x4096        one product, beside another library\n"
+        "  hw bench rival bf16:1x4096x32/8x128     attention of one query, likewise\n"
+        "  HW_PRECISION=fp16 hw bench rival -d cuda:0 f32:4096x4096x4096\n"
+        "                                          a product of f32, in TF32 on both sides\n"
+        "  HW_THREADS=1 taskset -c 1 hw bench rival -d cpu:0\n"
+        "                                          one thread of the processor\n\n"
+        "GB/s and GFLOP/s count 10^9; sizes in KiB and MiB are powers of two.",
+};
+
+/* The index of a measurement, or -1 with a complaint. */
+static int find_measurement(const char *name)
+{
+    const char *names[MEASUREMENTS + 1] = { NULL };
+    for (int i = 0; i < MEASUREMENTS; i++)
+        names[i] = measurements[i].name;
+    if (!is_known("measurement", name, names))
+        return -1;
+    for (int i = 0;; i++)
+        if (!strcmp(name, names[i]))
+            return i;
+}
+
+static int run_all(const struct bench *bench)
+{
+    int status = 0;
+    for (int i = 0; i < MEASUREMENTS && !status; i++)
+        if (measurements[i].by_default)
+            status = measurements[i].run(bench);
+    return status;
+}
+
+static int measure_words(struct bench *bench, int which, int argc, const char **argv)
+{
+    if (which >= 0 && !measurements[which].accepts(bench->words))
+        return EXIT_USAGE;
+    json_t *result = measure_header(argc, argv);
+
+    bench->results = json_array();
+    if (out_is_text())
+        measure_print_header();
+    int status = which < 0 ? run_all(bench) : measurements[which].run(bench);
+    json_object_set_new(result, "results", bench->results);
+    if (out_csv && !out_json && !status)
+        out_csv_rows(bench->results);
+    if (out_json && !status)
+        out_tree(result);
+    else
+        json_decref(result);
+    return status;
+}
+
+int cmd_bench(int argc, const char **argv)
+{
+    struct bench bench = { .repetitions = UNNAMED, .seconds = UNNAMED };
+    char *device = NULL, *pattern = NULL, *kernel = NULL;
+    int which = -1, status;
+    const struct poptOption table[] = {
+        { "device", 'd', POPT_ARG_STRING, &device, 0,
+          "the device to measure, or a plugin file (the recommended device)", "DEVICE" },
+        { "repetitions", 'r', POPT_ARG_INT, &bench.repetitions, 0,
+          "dispatch, open, copy, overhead, threads: how often (2000, 25, 20, 50, 200)",
+          "N" },
+        { "seconds", 't', POPT_ARG_DOUBLE, &bench.seconds, 0,
+          "peaks, ops, products: how long to measure each (0.1, 0.2, 0.5)", "S" },
+        { "case", 'c', POPT_ARG_STRING, &pattern, 0,
+          "ops: only cases that contain this text, or one whole case", "CASE" },
+        { "kernel", 'k', POPT_ARG_STRING, &kernel, 0, "ops: only this kernel", "NAME" },
+        { "graph", 'g', POPT_ARG_NONE, &bench.graph, 0,
+          "ops: many calls as one graph, instead of single ones", NULL },
+        { "no-peaks", '\0', POPT_ARG_NONE, &bench.no_peaks, 0,
+          "ops: do not measure the peaks of the device, which takes a while", NULL },
+        OPTION_CSV,
+        OPTIONS_COMMON,
+        POPT_TABLEEND
+    };
+    struct arguments arguments;
+
+    if (!options_read(&arguments, &manual, table, argc, argv, 64, &status))
+        goto done;
+    status = EXIT_USAGE;
+    if (bench.repetitions == UNNAMED)
+        bench.repetitions = 0;
+    else if (bench.repetitions < 1 || bench.repetitions > MOST_REPETITIONS) {
+        complain("--repetitions=%d: must be 1 to %d", bench.repetitions, MOST_REPETITIONS);
+        goto done;
+    }
+    if (bench.seconds == UNNAMED)
+        bench.seconds = 0;
+    else if (!(bench.seconds > 0 && bench.seconds <= MOST_SECONDS)) {
+        complain("--seconds=%g: must be more than 0 and at most %d", bench.seconds,
+                 MOST_SECONDS);
+        goto done;
+    }
+    if (arguments.count && (which = find_measurement(arguments.words[0])) < 0)
+        goto done;
+    bench.device = device;
+    bench.pattern = pattern;
+    bench.kernel = kernel;
+    bench.words = arguments.words + (arguments.count > 0);
+    status = measure_words(&bench, which, argc, argv);
+done:
+    free(device);
+    free(pattern);
+    free(kernel);
+    options_close(&arguments);
+    return status;
+}

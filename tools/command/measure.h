@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* measure.h - samples, the clock of the core, and what the reader of a figure must know
+ * about the machine. */
+#ifndef HW_TOOL_MEASURE_H
+#define HW_TOOL_MEASURE_H
+
+#include "util/clock.h"
+
+#include <jansson.h>
+#include <stddef.h>
+
+/* The summary of many samples. */
+struct spread {
+    double min, p10, median, p90;
+};
+/* Sorts `samples`; `count` is at least 1. */
+struct spread spread_of(double *samples, size_t count);
+/* {"min": ..., "p10": ..., "median": ..., "p90": ...} */
+json_t *spread_json(struct spread spread);
+
+/* The current clock of the core in GHz, measured with a chain of dependent additions, each
+ * of which takes one cycle; 0 on machines where this is not known. */
+double core_ghz(void);
+
+/* The first members of every result in JSON: schema, command, date, version, machine. */
+json_t *measure_header(int argc, const char **argv);
+/* The same as two lines of text. */
+void measure_print_header(void);
+
+#endif

@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: MIT */
+/* output.c - see output.h. */
+#define _DEFAULT_SOURCE /* struct winsize */
+
+#include "output.h"
+
+#include "command.h"
+#include "util/utf8.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+int out_json, out_csv;
+FILE *out_file;
+static const char *command_name = "hw";
+static char *first_complaint; /* JSON may have to repeat it */
+static bool printed;          /* a JSON value has been printed */
+static bool terminal, colours;
+
+/* The next file opened would take the place of a closed standard descriptor, and receive what is
+ * printed there. Puts one in its place that fails as the closed one did. */
+static void keep_open(int fd)
+{
+    if (fcntl(fd, F_GETFD) == -1 && errno == EBADF)
+        (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
+/* From here on, what plugins print goes to standard error. */
+static void take_result(void)
+{
+    int result = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    out_file = result < 0 ? NULL : fdopen(result, "w");
+    if (out_file)
+        dup2(STDERR_FILENO, STDOUT_FILENO);
+    else
+        out_file = stdout; /* closed: writing fails there, and out_end() says so */
+}
+
+void out_begin(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        keep_open(fd);
+    /* Writing to a closed pipe then fails with an error, which out_end() understands. */
+    signal(SIGPIPE, SIG_IGN);
+
+    const char *term = getenv("TERM"), *no_color = getenv("NO_COLOR");
+    terminal = isatty(STDOUT_FILENO);
+    colours = terminal && term && *term && strcmp(term, "dumb") && !(no_color && *no_color);
+    take_result();
+}
+
+void out_look_for_json(int argc, const char **argv)
+{
+    for (int i = 1; i < argc; i++)
+        out_json |= !strcmp(argv[i], "--json");
+}
+
+bool out_is_text(void)
+{
+    return !out_json && !out_csv;
+}
+
+int out_flush(void)
+{
+    return fflush(out_file);
+}
+
+bool out_is_terminal(void)
+{
+    return terminal;
+}
+
+bool out_is_closed(void)
+{
+    struct pollfd reader = { .fd = fileno(out_file), .events = POLLOUT };
+    return poll(&reader, 1, 0) == 1 && (reader.revents & POLLERR);
+}
+
+int columns_of(int fd)
+{
+    struct winsize size;
+    return isatty(fd) && !ioctl(fd, TIOCGWINSZ, &size) ? size.ws_col : 0;
+}
+
+/* A program that asked for JSON reads standard output, so the error goes there, too, unless the
+ * command printed a result. */
+static void tell_failure(int status)
+{
+    out_tree(json_pack("{s:i, s:s, s:i}", "schema", 1, "error",
+                       first_complaint ? first_complaint : "the command failed",
+                       "exit_status", status));
+}
+
+int out_end(int status)
+{
+    if (status && out_json && !printed)
+        tell_failure(status);
+    free(first_complaint);
+    first_complaint = NULL;
+    bool lost = ferror(out_file);
+    errno = 0;
+    lost |= out_flush() != 0;
+    if (!lost || out_is_closed())
+        return status;
+    complain("cannot write the output: %s",
+             errno ? strerror(errno) : "an earlier write failed");
+    return EXIT_FAILED;
+}
+
+const char *ink(enum ink which)
+{
+    static const char *const codes[] = {
+        [PLAIN] = "\033[0m", [BOLD] = "\033[1m",   [DIM] = "\033[2m",
+        [RED] = "\033[31m",  [GREEN] = "\033[32m", [YELLOW] = "\033[33m",
+    };
+    return colours ? codes[which] : "";
+}
+
+void say(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vfprintf(out_file, format, args);
+    va_end(args);
+}
+
+/* The columns that `length` bytes of UTF-8 take. The escape sequences of ink() take none.
+ */
+static int columns_in(const char *text, size_t length)
+{
+    int columns = 0;
+    for (size_t i = 0; i < length; i++) {
+        if (text[i] == '\033')
+            i += strcspn(text + i, "m");
+        else
+            columns += ((unsigned char)text[i] & 0xc0) != 0x80;
+    }
+    return columns;
+}
+
+/* A word that is wider than the terminal is printed as it is. */
+static void fold(int hang, int width, const char *text)
+{
+    int column = 0;
+    while (*text) {
+        const size_t blanks = strspn(text, " "), word = strcspn(text + blanks, " ");
+        const int columns = columns_in(text, blanks + word);
+        if (column > hang && word && column + columns > width) {
+            fprintf(out_file, "\n%*s%.*s", hang, "", (int)word, text + blanks);
+            column = hang + columns - (int)blanks;
+        } else {
+            fprintf(out_file, "%.*s", (int)(blanks + word), text);
+            column += columns;
+        }
+        text += blanks + word;
+    }
+}
+
+void say_folded(int hang, const char *format, ...)
+{
+    const int width = columns_of(fileno(out_file));
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    const int length = vsnprintf(NULL, 0, format, again);
+    va_end(again);
+    char *text = width > 0 && length >= 0 ? malloc((size_t)length + 1) : NULL;
+    if (text) {
+        vsnprintf(text, (size_t)length + 1, format, args);
+        fold(hang, width, text);
+        free(text);
+    } else {
+        vfprintf(out_file, format, args);
+    }
+    va_end(args);
+}
+
+/* Control characters are those of ASCII, and the C1 set as UTF-8. */
+size_t printable_at(const char *text, size_t left)
+{
+    const unsigned char *c = (const unsigned char *)text;
+    const size_t length = utf8_at(text, left);
+    const bool control = *c < ' ' || *c == 0x7f ||
+                         (length == 2 && *c == 0xc2 && c[1] < 0xa0);
+    return control ? 0 : length;
+}
+
+void clean_text(char *to, size_t size, const char *text)
+{
+    const char *end = text + strlen(text);
+    size_t used = 0;
+    while (text < end && used + 5 < size) {
+        const size_t length = printable_at(text, (size_t)(end - text));
+        if (length == 0)
+            used += (size_t)snprintf(to + used, size - used, "\\x%02x",
+                                     (unsigned char)*text);
+        memcpy(to + used, text, length);
+        used += length;
+        text += length ? length : 1;
+    }
+    to[used] = '\0';
+}
+
+void complain_as(const char *command)
+{
+    command_name = command;
+}
+
+const char *complainer(void)
+{
+    return command_name;
+}
+
+void complain(const char *format, ...)
+{
+    char text[6000], cleaned[sizeof text];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    clean_text(cleaned, sizeof cleaned, text);
+    out_flush();
+    fprintf(stderr, "%s: %s\n", command_name, cleaned);
+    if (!first_complaint)
+        first_complaint = strdup(cleaned);
+}
+
+/* jansson escapes the control characters of ASCII, but not those from U+0080 to U+009F, which are
+ * two bytes in UTF-8 and control terminals, too. */
+static int put_json(const char *text, size_t length, void *user)
+{
+    (void)user;
+    for (size_t i = 0; i < length; i++) {
+        const unsigned char *c = (const unsigned char *)text + i;
+        if (c[0] == 0xc2 && i + 1 < length && c[1] < 0xa0)
+            fprintf(out_file, "\\u%04x", (unsigned)text[++i] & 0xff);
+        else
+            fputc(*c, out_file);
+    }
+    return 0; /* a failed write shows in ferror(out_file), which out_end() reads */
+}
+
+void out_tree(json_t *tree)
+{
+    printed = true;
+    (void)json_dump_callback(tree, put_json, NULL,
+                             JSON_INDENT(2) | JSON_REAL_PRECISION(10));
+    fputc('\n', out_file);
+    json_decref(tree);
+}
+
+json_t *json_text(const char *bytes, size_t length)
+{
+    json_t *string = json_stringn(bytes, length);
+    char *copy = string ? NULL : malloc(length + 1);
+    if (!copy)
+        return string ? string : json_string("");
+    for (size_t i = 0; i < length; i++)
+        copy[i] = (signed char)bytes[i] < 0 ? '?' : bytes[i];
+    string = json_stringn(copy, length);
+    free(copy);
+    return string;
+}
+
+/* Adds the members of an object to a flat one, inner names behind a dot. */
+static void flatten(json_t *flat, const char *prefix, json_t *object)
+{
+    const char *key;
+    json_t *value;
+    char name[256];
+
+    json_object_foreach (object, key, value) {
+        snprintf(name, sizeof name, "%s%s%s", prefix, *prefix ? "." : "", key);
+        if (json_is_object(value))
+            flatten(flat, name, value);
+        else if (!json_is_array(value))
+            json_object_set(flat, name, value);
+    }
+}
+
+static void print_csv_text(const char *text)
+{
+    if (!strpbrk(text, "\",\r\n")) {
+        fputs(text, out_file);
+        return;
+    }
+    fputc('"', out_file);
+    for (; *text; text++) {
+        if (*text == '"')
+            fputc('"', out_file);
+        fputc(*text, out_file);
+    }
+    fputc('"', out_file);
+}
+
+static void print_csv_value(const json_t *value)
+{
+    if (json_is_string(value))
+        print_csv_text(json_string_value(value));
+    else if (json_is_integer(value))
+        say("%" JSON_INTEGER_FORMAT, json_integer_value(value));
+    else if (json_is_real(value))
+        say("%.10g", json_real_value(value));
+    else if (json_is_boolean(value))
+        say("%s", json_is_true(value) ? "true" : "false");
+}
+
+void out_csv_rows(const json_t *rows)
+{
+    json_t *columns = json_object(), *flat = json_array(), *row, *unused;
+    const char *column;
+    size_t index, at;
+
+    json_array_foreach ((json_t *)rows, index, row) {
+        json_t *one = json_object();
+        flatten(one, "", row);
+        json_object_update_missing(columns, one);
+        json_array_append_new(flat, one);
+    }
+    at = 0;
+    json_object_foreach (columns, column, unused) {
+        fputs(at++ ? "," : "", out_file);
+        print_csv_text(column);
+    }
+    fputc('\n', out_file);
+    json_array_foreach (flat, index, row) {
+        at = 0;
+        json_object_foreach (columns, column, unused) {
+            fputs(at++ ? "," : "", out_file);
+            print_csv_value(json_object_get(row, column));
+        }
+        fputc('\n', out_file);
+    }
+    json_decref(columns);
+    json_decref(flat);
+}
+
+static void clean_string(json_t *string)
+{
+    const char *text = json_string_value(string);
+    size_t size = 4 * strlen(text) + 6;
+    char *cleaned = malloc(size);
+    if (!cleaned)
+        return;
+    clean_text(cleaned, size, text);
+    (void)json_string_set_nocheck(string, cleaned);
+    free(cleaned);
+}
+
+void clean_tree(json_t *tree)
+{
+    const char *key;
+    json_t *child;
+    size_t index;
+
+    if (json_is_string(tree))
+        clean_string(tree);
+    json_array_foreach (tree, index, child)
+        clean_tree(child);
+    json_object_foreach (tree, key, child)
+        clean_tree(child);
+}
+
+struct size_text size_text(uint64_t bytes)
+{
+    static const char *const units[] = { "bytes", "KiB", "MiB", "GiB", "TiB", "PiB" };
+    struct size_text size;
+    uint64_t unit = 1;
+    int index = 0;
+
+    while (bytes / unit >= 1024 && index < 5) {
+        unit *= 1024;
+        index++;
+    }
+    snprintf(size.text, sizeof size.text, "%.*f %s", bytes % unit ? 2 : 0,
+             (double)bytes / (double)unit, units[index]);
+    return size;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/* vocabulary.h - the pieces of text that tokens stand for: `tokenizer.ggml.tokens`,
+ * `scores` and `token_type` of a file. */
+#ifndef HW_MODEL_VOCABULARY_H
+#define HW_MODEL_VOCABULARY_H
+
+#include "model/gguf/gguf.h"
+#include "table.h"
+
+/* The token types of the format. */
+enum piece_type { UNDEFINED, NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE, TYPES };
+
+struct piece {
+    struct gguf_string text;
+    float score;
+    int type;
+};
+
+struct vocabulary {
+    struct piece *pieces; /* by id */
+    int32_t count;
+    struct table words; /* ids of the pieces that text can become, by text */
+    size_t longest;     /* bytes of the longest of them */
+    /* the user-defined pieces, which are matched as a whole, by text. whole[first[b]] to
+     * whole[first[b + 1] - 1] begin with byte b. */
+    int32_t *whole;
+    int32_t first[257];
+};
+
+/* Reads the pieces. A kind of tokenizer without scores does not need them. The texts are
+ * those of the file until vocabulary_index(); a caller may replace them before. */
+bool vocabulary_read(struct vocabulary *vocabulary, const struct gguf *file,
+                     bool needs_scores, struct fault *why);
+
+/* Builds what look-ups need. If several pieces have the same text, the first counts. */
+bool vocabulary_index(struct vocabulary *vocabulary, const char *path, struct fault *why);
+void vocabulary_free(struct vocabulary *vocabulary);
+
+/* The piece with this text, or -1. Text never becomes a control token. */
+int32_t vocabulary_find(const struct vocabulary *vocabulary, const char *bytes,
+                        size_t length);
+
+/* The piece that matches as a whole here, the longest if several do; -1 if none does. At
+ * least one byte is left. */
+int32_t vocabulary_whole(const struct vocabulary *vocabulary, const char *bytes,
+                         size_t left);
+
+/* The value of a piece spelled <0xNN>, or -1. */
+int vocabulary_byte(struct gguf_string text);
+
+#endif
