@@ -103,7 +103,7 @@ print("\n".join(sorted(o["name"] for o in json.load(sys.stdin)["options"] if o["
     [ "$(complete_words verify --su)" = --support ]
     [ "$(complete_words bench --rep)" = --repetitions ]
     [ "$(complete_words bench dis)" = dispatch ]
-    [ "$(complete_words bench -d cpu:0 rival at)" = attention ]
+    [ "$(complete_words bench -d cpu:0 pro)" = products ]
     [ "$(complete_words bench at)" = "" ]
     [ "$(complete_words env memory)" = memory_limit ]
     [ "$(complete_words env HW_M)" = HW_MEMORY_LIMIT ]

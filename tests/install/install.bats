@@ -54,6 +54,10 @@ compile()
     test -f "$HOME_OF_HW/share/bash-completion/completions/hw"
 }
 
+@test "hw-rival is not installed" {
+    [ -z "$(find "$HOME_OF_HW" -name '*hw-rival*')" ]
+}
+
 @test "pkg-config prints the configured paths, without detours" {
     [ "$RELOCATABLE" = false ] || skip "not applicable: configured with pkgconfig.relocatable"
     run command pkg-config --cflags --libs hw

@@ -34,7 +34,6 @@ static const struct measurement {
     { "threads", measure_threads, takes_no_words, false },
     { "ops", measure_ops, ops_accepts, false },
     { "products", measure_products, products_accepts, false },
-    { "rival", measure_rival, rival_accepts, false },
 };
 enum { MEASUREMENTS = sizeof measurements / sizeof measurements[0] };
 enum { MOST_REPETITIONS = 1000000, MOST_SECONDS = 3600, UNNAMED = INT_MIN };
@@ -55,18 +54,12 @@ static const struct manual manual = {
         "  ops [OP...]       the ops\n"
         "  products [TYPE:MxNxK...]\n"
         "                    products on the host's processor with weights from memory, as\n"
-        "                    stored and packed, and their share of what it can do\n"
-        "  rival [matmul] [TYPE:MxNxK...] [attention] [TYPE:QxKxH/GxD...]\n"
-        "                    products, and attention of Q queries and K keys with H heads that\n"
-        "                    share G of D elements, in turns with another library on the device:\n"
-        "                    cuBLASLt and cuDNN on cuda, CLBlast on opencl, OpenBLAS, BLIS and\n"
-        "                    oneDNN on cpu; an op's name stands for its usual shapes; with\n"
-        "                    HW_PRECISION=fp16, cuBLASLt multiplies f32 in TF32, too\n\n"
+        "                    stored and packed, and their share of what it can do\n\n"
         "Without a name: open, dispatch and copy. Figures are medians, with the minimum or the\n"
         "10th percentile and the 90th percentile; two things that are compared are measured\n"
         "alternately.",
     .arguments =
-        "[OPTION...] [dispatch|open|copy|overhead|peaks|threads|ops|products|rival [WORD...]]",
+        "[OPTION...] [dispatch|open|copy|overhead|peaks|threads|ops|products [WORD...]]",
     .notes =
         "  taskset -c 1 hw bench dispatch          on one core, which is steadier\n"
         "  hw bench dispatch silu matmul --json    figures with units, machine, version, date\n"
@@ -74,13 +67,7 @@ static const struct manual manual = {
         "  hw bench ops matmul --device cpu:0      one op on one device\n"
         "  hw bench ops -d ./hw_mine.so            a plugin that is not installed\n"
         "  HW_PRECISION=int8 hw bench products -d cpu:0 q4_0:1x4096x4096\n"
-        "                                          one product, in int8\n"
-        "  hw bench rival f16:512x4096x4096        one product, beside another library\n"
-        "  hw bench rival bf16:1x4096x32/8x128     attention of one query, likewise\n"
-        "  HW_PRECISION=fp16 hw bench rival -d cuda:0 f32:4096x4096x4096\n"
-        "                                          a product of f32, in TF32 on both sides\n"
-        "  HW_THREADS=1 taskset -c 1 hw bench rival -d cpu:0\n"
-        "                                          one thread of the processor\n\n"
+        "                                          one product, in int8\n\n"
         "GB/s and GFLOP/s count 10^9; sizes in KiB and MiB are powers of two.",
 };
 
@@ -88,6 +75,12 @@ static const struct manual manual = {
 static int find_measurement(const char *name)
 {
     const char *names[MEASUREMENTS + 1] = { NULL };
+    if (!strcmp(name, "rival")) {
+        complain(
+            "rival: is a program of the source tree, build/tools/bench/hw-rival, and is "
+            "not installed");
+        return -1;
+    }
     for (int i = 0; i < MEASUREMENTS; i++)
         names[i] = measurements[i].name;
     if (!is_known("measurement", name, names))
@@ -116,14 +109,7 @@ static int measure_words(struct bench *bench, int which, int argc, const char **
     if (out_is_text())
         measure_print_header();
     int status = which < 0 ? run_all(bench) : measurements[which].run(bench);
-    json_object_set_new(result, "results", bench->results);
-    if (out_csv && !out_json && !status)
-        out_csv_rows(bench->results);
-    if (out_json && !status)
-        out_tree(result);
-    else
-        json_decref(result);
-    return status;
+    return measure_end(result, bench->results, status);
 }
 
 int cmd_bench(int argc, const char **argv)

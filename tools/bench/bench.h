@@ -23,7 +23,6 @@ struct bench {
 bool dispatch_accepts(const char **words);
 bool ops_accepts(const char **words);
 bool products_accepts(const char **words);
-bool rival_accepts(const char **words);
 
 int measure_dispatch(const struct bench *bench);
 int measure_open(const struct bench *bench);
@@ -33,6 +32,5 @@ int measure_peaks(const struct bench *bench);
 int measure_threads(const struct bench *bench);
 int measure_ops(const struct bench *bench);
 int measure_products(const struct bench *bench);
-int measure_rival(const struct bench *bench);
 
 #endif

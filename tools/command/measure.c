@@ -137,3 +137,15 @@ void measure_print_header(void)
     say("%s, %d usable core%s, this one at %.2f GHz; hw %s\n", cpu_name().text,
         usable_cores(), usable_cores() == 1 ? "" : "s", core_ghz(), HW_BUILD_STAMP);
 }
+
+int measure_end(json_t *header, json_t *results, int status)
+{
+    json_object_set_new(header, "results", results);
+    if (out_csv && !out_json && !status)
+        out_csv_rows(results);
+    if (out_json && !status)
+        out_tree(header);
+    else
+        json_decref(header);
+    return status;
+}

@@ -26,5 +26,8 @@ double core_ghz(void);
 json_t *measure_header(int argc, const char **argv);
 /* The same as two lines of text. */
 void measure_print_header(void);
+/* Ends a measurement: unless it failed, prints the results, an array, as CSV, or in `header` as
+ * JSON, if one of these is asked for. Releases both. Returns `status`. */
+int measure_end(json_t *header, json_t *results, int status);
 
 #endif

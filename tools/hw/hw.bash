@@ -42,10 +42,7 @@ _hw_words()
     cache) [ "$number" -eq 2 ] && echo show clear || _hw_backends ;;
     plugin) [ "$number" -ne 2 ] || echo show check lock ;;
     tune) [ "$number" -eq 2 ] && echo show clear || _hw_backends ;;
-    bench)
-        echo open dispatch copy overhead peaks threads ops products rival
-        [[ " ${COMP_WORDS[*]} " != *' rival '* ]] || echo matmul attention
-        ;;
+    bench) echo open dispatch copy overhead peaks threads ops products ;;
     env) hw env --csv | sed -nE '2,$s/^([a-z_]+),([A-Z_]+),.*/\1 \2/p' ;;
     explain) _hw_backends ;;
     devices | verify) _hw_devices ;;

@@ -92,7 +92,7 @@ print(*[(d["pci"], d["uuid"]) for d in json.load(sys.stdin)["devices"] if d["bac
 
 @test "the rival is named if it is missing" {
     echo text | tee "$BATS_TEST_TMPDIR/libcublasLt.so.13" >"$BATS_TEST_TMPDIR/libcublasLt.so.12"
-    LD_LIBRARY_PATH=$BATS_TEST_TMPDIR:$LD_LIBRARY_PATH run "$HW" bench rival -d cuda:0 bf16:64x48x32
+    LD_LIBRARY_PATH=$BATS_TEST_TMPDIR:$LD_LIBRARY_PATH run "$RIVAL" -d cuda:0 bf16:64x48x32
     [ "$status" -eq 1 ]
     grep -qF 'libcublasLt.so.13 or .12 was not found: set LD_LIBRARY_PATH to its folder' <<<"$output"
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# cudnn.def of the command, compared with NVIDIA's cudnn.h by the compiler. $DEF is the list, $STANDIN the folder of
+# hw-rival's cudnn.def, compared with NVIDIA's cudnn.h by the compiler. $DEF is the list, $STANDIN the folder of
 # vendor.hpp, $CUDA that of the header, if the build found it.
 
 setup()

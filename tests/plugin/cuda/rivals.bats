@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# `hw bench rival` beside cuBLASLt and cuDNN, on stand-ins for the driver and for both, which are in the folder
-# $STANDIN. $HW is the command.
+# hw-rival beside cuBLASLt and cuDNN, on stand-ins for the driver and for both, which are in the folder
+# $STANDIN. $RIVAL is the program.
 
 setup()
 {
@@ -14,14 +14,14 @@ setup()
 # rival WORDS...: the command, its output in $output, its status in $status.
 rival()
 {
-    run "$HW" bench rival -d cuda:0 "$@"
+    run "$RIVAL" -d cuda:0 "$@"
     echo "$output"
 }
 
 # measure WORDS...: the results in JSON, for `they`.
 measure()
 {
-    "$HW" bench rival -d cuda:0 "$@" --json >"$BATS_TEST_TMPDIR/rows"
+    "$RIVAL" -d cuda:0 "$@" --json >"$BATS_TEST_TMPDIR/rows"
 }
 
 # they EXPRESSION: whether it is true of `shapes` and of `ends`, the last row of each table.
@@ -50,7 +50,7 @@ without()
     [ "$status" -eq 0 ]
     grep -q 'attention on cuda:0 beside cuDNN 9.19.0' <<<"$output"
     grep -qE 'bf16  9x9x4/1x32 .*  engine 7, plan 1 of 1' <<<"$output"
-    "$HW" bench rival -d cuda:0 bf16:1x64x4/2x64 bf16:9x9x4/1x32 bf16:33x33x2/2x64 --json >"$BATS_TEST_TMPDIR/rival"
+    "$RIVAL" -d cuda:0 bf16:1x64x4/2x64 bf16:9x9x4/1x32 bf16:33x33x2/2x64 --json >"$BATS_TEST_TMPDIR/rival"
     python3 - "$BATS_TEST_TMPDIR/rival" <<'END'
 import json, sys
 results = [r for r in json.load(open(sys.argv[1]))['results'] if 'mean' not in r]

@@ -81,11 +81,11 @@ END
 
 @test "the rival is named if it is missing, and computes the same if it is there" {
     echo text >"$BATS_TEST_TMPDIR/libclblast.so.1"
-    LD_LIBRARY_PATH=$BATS_TEST_TMPDIR:$LD_LIBRARY_PATH run "$HW" bench rival f32:64x48x32
+    LD_LIBRARY_PATH=$BATS_TEST_TMPDIR:$LD_LIBRARY_PATH run "$RIVAL" f32:64x48x32
     [ "$status" = 1 ]
     grep -q 'libclblast.so.1 was not found: install CLBlast' <<<"$output"
     ldconfig -p | grep -qF 'libclblast.so.1 ' || skip "not applicable: no CLBlast (libclblast1)"
-    "$HW" bench rival f32:64x48x32 --json >"$BATS_TEST_TMPDIR/rival"
+    "$RIVAL" f32:64x48x32 --json >"$BATS_TEST_TMPDIR/rival"
     python3 - "$BATS_TEST_TMPDIR/rival" <<'END'
 import json, sys
 result = json.load(open(sys.argv[1]))['results'][0]

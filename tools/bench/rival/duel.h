@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* duel.h - an op by this library and by another one on the same device, in turns. `hw bench rival`
+/* duel.h - an op by this library and by another one on the same device, in turns. `hw-rival`
  * opens a duel; a duel_op is an op that is measured so. */
 #ifndef HW_TOOL_DUEL_H
 #define HW_TOOL_DUEL_H

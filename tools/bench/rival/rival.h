@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* rival.h - other libraries that compute an op on a device, to compare this one with. They are
- * opened when `hw bench rival` asks for them, and work in this library's queue and memory. Each is
+ * opened when `hw-rival` asks for them, and work in this library's queue and memory. Each is
  * a file rival_*.c. */
 #ifndef HW_TOOL_RIVAL_H
 #define HW_TOOL_RIVAL_H

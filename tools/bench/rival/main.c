@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* bench_rival.c - ops by this library and by another one on the same device, in turns: what is
- * asked for, and whom to meet. */
+/* main.c - `hw-rival`: measures ops by this library and by another one on the same device, in
+ * turns. */
 #include "bench/bench.h"
 #include "command/command.h"
 #include "command/options.h"
 #include "command/output.h"
 #include "command/report.h"
+#include "command/watch.h"
 #include "duel.h"
 
 #include <math.h>
@@ -42,7 +43,7 @@ static bool asks_for_any(const char *word)
     return false;
 }
 
-bool rival_accepts(const char **words)
+static bool accepts(const char **words)
 {
     for (; *words; words++)
         if (!asks_for_any(*words)) {
@@ -107,7 +108,7 @@ static int measure_usual(struct table *t)
     return status;
 }
 
-static int measure_words(struct table *t)
+static int measure_shapes(struct table *t)
 {
     int status = 0;
     if (!t->bench->words[0])
@@ -142,7 +143,7 @@ static int measure_all(const struct bench *bench, struct duel *d,
     struct table table = { .bench = bench, .duel = d, .what = what };
     if (out_is_text())
         what->print_header(d);
-    const int status = measure_words(&table);
+    const int status = measure_shapes(&table);
     if (!status && table.shapes)
         report_speeds(&table);
     return status;
@@ -237,7 +238,7 @@ static int meet_rivals_of(const struct match *match, const struct duel_op *what,
     all->opened += met.opened;
     if (met.opened || !match->bench->words[0])
         return status;
-    complain("rival: %s: %s: %s", hw_device_name(match->device), hw_op_name(what->op),
+    complain("%s: %s: %s", hw_device_name(match->device), hw_op_name(what->op),
              met.known ? met.missing : "no other library is known for this device");
     return EXIT_FAILED;
 }
@@ -250,7 +251,7 @@ static int meet_rivals(const struct match *match)
         if (is_asked_for(match->bench, measured_ops[i]))
             status = meet_rivals_of(match, measured_ops[i], &met);
     if (!met.opened && !status) {
-        complain("rival: %s: %s", hw_device_name(match->device),
+        complain("%s: %s", hw_device_name(match->device),
                  met.known ? met.missing : "no other library is known for this device");
         return EXIT_FAILED;
     }
@@ -259,7 +260,7 @@ static int meet_rivals(const struct match *match)
     return status;
 }
 
-int measure_rival(const struct bench *bench)
+static int measure_rivals(const struct bench *bench)
 {
     const struct hw_options options = { .size = sizeof options, .fallback = "error" };
     struct match match = { .bench = bench };
@@ -272,5 +273,70 @@ int measure_rival(const struct bench *bench)
     if ((match.device = report_device(&report, bench->device)))
         status = meet_rivals(&match);
     report_close(&report);
+    return status;
+}
+
+/* ---- the command line ---- */
+
+static const struct manual manual = {
+    .about =
+        "hw-rival - measure ops in turns with another library on the same device\n\n"
+        "  matmul, TYPE:MxNxK          products\n"
+        "  attention, TYPE:QxKxH/GxD   attention of Q queries (1, or as many as keys) and K\n"
+        "                              keys; H query heads share G key heads of D elements\n\n"
+        "The other library is cuBLASLt or cuDNN on cuda, CLBlast on opencl, and OpenBLAS, BLIS\n"
+        "or oneDNN on cpu. An op's name stands for its usual shapes; without a word, all usual\n"
+        "shapes of both ops are measured. With HW_PRECISION=fp16 or int8, cuBLASLt multiplies\n"
+        "f32 in TF32. A table ends with the geometric mean of the speeds and the lowest one.",
+    .arguments = "[OPTION...] [matmul|attention|SHAPE...]",
+    .notes =
+        "  hw-rival f16:512x4096x4096              one product\n"
+        "  hw-rival bf16:1x4096x32/8x128           attention of one query\n"
+        "  HW_PRECISION=fp16 hw-rival -d cuda:0 f32:4096x4096x4096\n"
+        "                                          a product of f32, in TF32 on both sides\n"
+        "  HW_THREADS=1 taskset -c 1 hw-rival -d cpu:0\n"
+        "                                          one thread of the processor",
+};
+
+static int run(int argc, const char **argv)
+{
+    struct bench bench = { 0 };
+    char *device = NULL;
+    const struct poptOption table[] = {
+        { "device", 'd', POPT_ARG_STRING, &device, 0,
+          "the device to measure, or a plugin file (the recommended device)", "DEVICE" },
+        OPTION_CSV,
+        OPTIONS_COMMON,
+        POPT_TABLEEND
+    };
+    struct arguments arguments;
+    int status;
+
+    if (options_read(&arguments, &manual, table, argc, argv, 64, &status)) {
+        status = EXIT_USAGE;
+        if (accepts(arguments.words)) {
+            bench.device = device;
+            bench.words = arguments.words;
+            bench.results = json_array();
+            json_t *header = measure_header(argc, argv);
+            if (out_is_text())
+                measure_print_header();
+            status = measure_end(header, bench.results, measure_rivals(&bench));
+        }
+    }
+    free(device);
+    options_close(&arguments);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    static char name[] = "hw-rival";
+    argv[0] = name;
+    complain_as(name);
+    out_begin();
+    watch_begin();
+    const int status = out_end(run(argc, (const char **)argv));
+    watch_end();
     return status;
 }
