@@ -50,7 +50,7 @@ END
     tune --quick --op matmul
     [ "$status" -eq 0 ]
     says 'matmul +f32 +many +.*'
-    [[ $output != *"goes on"* ]]
+    [[ $output != *"continues after"* ]]
     decides cpu:0 32x32x32
     json "d['cpu']['total'] * 1.1 <= d['own']['total']"
     decides distant:0 512x512x512
@@ -116,7 +116,7 @@ END
 
     tune --op silu
     [ "$status" -eq 0 ]
-    says 'distant:0: goes on after [0-9]+ rows that an interrupted run has measured'
+    says 'distant:0: continues after [0-9]+ rows of an interrupted run'
     [ ! -e "$(profile).part" ]
     # What was measured before has not been measured again, and the rest has.
     grep -E '^(up|down|wait|silu.*) ' "$BATS_TEST_TMPDIR/part" >"$BATS_TEST_TMPDIR/rows"
@@ -160,7 +160,7 @@ os.execv(sys.argv[1], sys.argv[1:])' "$COMMAND" tune --unsteady --quick 2>"$BATS
     cat "$BATS_TEST_TMPDIR/said"
     [ "$status" -eq 1 ]
     [ "$(grep -c . "$BATS_TEST_TMPDIR/said")" -eq 1 ]
-    grep -q "^hw tune: interrupted at [0-9]* %; what was measured is kept" "$BATS_TEST_TMPDIR/said"
+    grep -q "^hw tune: interrupted at [0-9]* %; the figures so far are kept" "$BATS_TEST_TMPDIR/said"
     ls "$HW_CACHE_DIR"/profiles.d/*.part
 }
 
@@ -217,11 +217,11 @@ os.execv(sys.argv[1], sys.argv[1:])' "$COMMAND" tune --unsteady --quick 2>"$BATS
     hw explain --op matmull
     fails 2 "matmull: no such op; did you mean 'matmul'"
     hw explain --op matmul --shape 512x512
-    fails 2 '512x512: is not a shape of matmul, which is MxNxK'
+    fails 2 '512x512: not a shape of matmul, which takes MxNxK'
     hw explain --op matmul --shape 1x2x3x
-    fails 2 'is not a shape of matmul'
+    fails 2 'not a shape of matmul'
     hw explain --op silu --shape 4x64 --dtype f32,f16
-    fails 2 'are not types of silu, which are those of: type'
+    fails 2 'not types for silu, which takes those of: type'
     hw explain --op silu --dtype f33
     fails 2 'no such dtype'
     hw explain --shape 4x64
@@ -246,5 +246,5 @@ os.execv(sys.argv[1], sys.argv[1:])' "$COMMAND" tune --unsteady --quick 2>"$BATS
     [ "$status" -eq 1 ]
     hw tune show
     [ "$status" -eq 1 ]
-    says 'distant:0: nothing is measured .*'
+    says 'distant:0: has no figures .*'
 }

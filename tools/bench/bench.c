@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* bench.c - `hw bench`: measures, and prints on what and how often. */
+/* bench.c - `hw bench`: chooses the measurements, runs them and prints the results. */
 #include "bench.h"
 
 #include "command/command.h"
@@ -19,7 +19,7 @@ static bool takes_no_words(const char **words)
     return !words[0];
 }
 
-/* open is first: it needs a process that has not opened anything. */
+/* open is first: it needs a process that has not opened a context yet. */
 static const struct measurement {
     const char *name;
     int (*run)(const struct bench *bench);
@@ -41,27 +41,28 @@ enum { MOST_REPETITIONS = 1000000, MOST_SECONDS = 3600, UNNAMED = INT_MIN };
 static const struct manual manual = {
     .about =
         "hw bench - measure on this machine\n\n"
-        "  dispatch [OP...]  what an op call costs beyond a direct call of the plugin's function,\n"
-        "                    repeated, with shapes that take turns, filled anew, and moved\n"
+        "  dispatch [OP...]  overhead of an op call over a direct call of the plugin's function:\n"
+        "                    the same call repeated, several shapes in turn, a struct that is\n"
+        "                    filled anew, and operands that move\n"
         "  open              opening and closing a context: in a new process, and again\n"
         "  copy              copies from host to device, on the device, and back; to and from\n"
         "                    each other device\n"
-        "  overhead          an op on host memory, and where its time goes: buffer, upload,\n"
-        "                    dispatch, compute, readback\n"
-        "  peaks             what the host's processor does at best, on one thread and on all:\n"
+        "  overhead          an op on host memory, split into buffer, upload, dispatch, compute\n"
+        "                    and readback\n"
+        "  peaks             limits of the host's processor, on one thread and on all:\n"
         "                    arithmetic, and reads from its caches and memory\n"
-        "  threads           what it costs that two threads of the CPU plugin share an op\n"
-        "  ops [OP...]       the ops\n"
+        "  threads           overhead of sharing an op between two threads of the CPU plugin\n"
+        "  ops [OP...]       speed of each kernel of each op\n"
         "  products [TYPE:MxNxK...]\n"
-        "                    products on the host's processor with weights from memory, as\n"
-        "                    stored and packed, and their share of what it can do\n\n"
+        "                    products on the host's processor with weights read from memory, as\n"
+        "                    stored and packed, and their share of the processor's peaks\n\n"
         "Without a name: open, dispatch and copy. Figures are medians, with the minimum or the\n"
-        "10th percentile and the 90th percentile; two things that are compared are measured\n"
-        "alternately.",
+        "10th percentile and the 90th percentile; measurements\n"
+        "that are compared take turns.",
     .arguments =
         "[OPTION...] [dispatch|open|copy|overhead|peaks|threads|ops|products [WORD...]]",
     .notes =
-        "  taskset -c 1 hw bench dispatch          on one core, which is steadier\n"
+        "  taskset -c 1 hw bench dispatch          on one core: steadier figures\n"
         "  hw bench dispatch silu matmul --json    figures with units, machine, version, date\n"
         "  HW_BACKENDS=cpu hw bench open           only this backend\n"
         "  hw bench ops matmul --device cpu:0      one op on one device\n"
@@ -121,10 +122,10 @@ int cmd_bench(int argc, const char **argv)
         { "device", 'd', POPT_ARG_STRING, &device, 0,
           "the device to measure, or a plugin file (the recommended device)", "DEVICE" },
         { "repetitions", 'r', POPT_ARG_INT, &bench.repetitions, 0,
-          "dispatch, open, copy, overhead, threads: how often (2000, 25, 20, 50, 200)",
+          "repetitions of dispatch, open, copy, overhead, threads (2000, 25, 20, 50, 200)",
           "N" },
         { "seconds", 't', POPT_ARG_DOUBLE, &bench.seconds, 0,
-          "peaks, ops, products: how long to measure each (0.1, 0.2, 0.5)", "S" },
+          "time to spend on each of the peaks, ops, products (0.1, 0.2, 0.5)", "S" },
         { "case", 'c', POPT_ARG_STRING, &pattern, 0,
           "ops: only cases that contain this text, or one whole case", "CASE" },
         { "kernel", 'k', POPT_ARG_STRING, &kernel, 0, "ops: only this kernel", "NAME" },

@@ -10,7 +10,7 @@
 struct bench {
     const char *device;  /* as report_device() takes it; NULL: the recommended one */
     int repetitions;     /* 0: the measurement's own default */
-    double seconds;      /* for each op or peak; 0: the measurement's own default */
+    double seconds;      /* for each op or peak; 0: likewise */
     const char *pattern; /* of cases, as in struct verify_filter; NULL: all */
     const char *kernel;  /* likewise */
     int no_peaks;        /* 1: does not measure the peaks of the device */
@@ -19,7 +19,7 @@ struct bench {
     json_t *results;
 };
 
-/* Whether these are ops that the measurement has; complains if not. */
+/* Whether the measurement can take these words; complains if not. */
 bool dispatch_accepts(const char **words);
 bool ops_accepts(const char **words);
 bool products_accepts(const char **words);

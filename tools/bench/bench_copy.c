@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* bench_copy.c - how fast bytes are copied to a device, on it, back, and to and from every other
+/* bench_copy.c - the speed of copies to a device, on it and back, and to and from every other
  * device. */
 #include "bench.h"
 #include "command/command.h"
@@ -18,8 +18,8 @@ enum { REPETITIONS = 20 };
 static const int64_t sizes[] = { 64 << 10, 4 << 20, 64 << 20 };
 enum { SIZES = sizeof sizes / sizeof sizes[0] };
 
-/* Places for the same number of elements: ordinary and pinned memory of the host, and two buffers
- * on the device. */
+/* Tensors of the same length: in ordinary and pinned memory of the host, and in two buffers of the
+ * device. */
 struct places {
     struct hw_tensor host, pinned, a, b;
 };
@@ -55,7 +55,7 @@ static void report_copy(const struct bench *bench, const char *direction, int64_
             us.p90);
 }
 
-/* Times one direction. The first copy is not counted: it may touch pages for the first time. */
+/* Times one direction. The first copy does not count, because it may touch new pages. */
 static enum hw_status measure_copy(struct hw_queue *queue, const struct hw_tensor *to,
                                    const struct hw_tensor *from, double *us, int count)
 {
@@ -71,8 +71,7 @@ static enum hw_status measure_copy(struct hw_queue *queue, const struct hw_tenso
     return status;
 }
 
-/* Leaves the tensor empty if the device has no such memory. It is used by its address, as memory of
- * the host is. */
+/* Makes a tensor of pinned host memory; leaves it empty if the device has no such memory. */
 static enum hw_status pin(struct hw_device *device, int64_t elements,
                           struct hw_buffer **buffer, struct hw_tensor *tensor)
 {
@@ -123,7 +122,7 @@ static enum hw_status measure_size(const struct bench *bench, struct hw_queue *q
 
 /* ---- between two devices ---- */
 
-/* Whether bytes are the same after a way over both devices. */
+/* Copies a pattern to the other device and back, and checks that it is unchanged. */
 static enum hw_status way_and_back(struct hw_queue *queue, const struct hw_tensor *here,
                                    const struct hw_tensor *there, float *memory, bool *same)
 {
@@ -168,7 +167,7 @@ static enum hw_status measure_between(const struct bench *bench, struct hw_queue
     return status;
 }
 
-/* A device that has no room for the tensor is left out, and the text says so. */
+/* Skips a device that has no room for the tensor; the text output says so. */
 static enum hw_status measure_other(const struct bench *bench, struct hw_queue *queue,
                                     struct hw_device *other, int64_t bytes, double *us,
                                     int count, bool *same)
@@ -194,7 +193,7 @@ static enum hw_status measure_other(const struct bench *bench, struct hw_queue *
     return status;
 }
 
-/* Sets `same` to false, after a complaint, if bytes have changed on the way. */
+/* Sets `same` to false, after a complaint, if a copy changed its bytes. */
 static enum hw_status measure_others(const struct bench *bench, struct hw_queue *queue,
                                      struct hw_context *context, int64_t bytes, double *us,
                                      int count, bool *same)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* bench_dispatch.c - the cost of a call beyond the work of the plugin: each op on tensors
- * of few elements, alternately through the library and by a direct call of the plugin's
- * function; first the same call again and again, then calls of different shapes in turn, then
- * calls whose struct the caller fills, or whose operands it moves, before each call.
+/* bench_dispatch.c - the overhead that the library adds to a call. Each op runs on tensors of few
+ * elements, alternately through the library and by a direct call of the plugin's function: the same
+ * call repeated, several shapes in turn, a struct that is filled before each call, and operands
+ * that move before each call.
  *
- * The plugin is entered a second time through its public ABI, as by any host, with its own
- * device and queue. Both sides run the same code of the plugin on one thread. */
+ * For the direct calls, the plugin is entered a second time through its public ABI, as any host
+ * would, with a device and a queue of its own. Both sides run the same plugin code on one
+ * thread. */
 #define _POSIX_C_SOURCE 200809L
 
 #include "bench.h"
@@ -32,7 +33,8 @@ enum {
 
 /* ---- The plugin without the library -------------------------------------------------------- */
 
-/* The plugin, and memory for operands. The library has loaded it, too, so it stays loaded. */
+/* The plugin, and memory for operands. The library has it loaded, too, so leaving does not unload
+ * it. */
 struct entered {
     struct direct plugin;
     struct hw_buffer memory;
@@ -45,7 +47,8 @@ static void leave(struct entered *entered)
     direct_close(&entered->plugin);
 }
 
-/* Gives both sides the same data, because leftover numbers may be slow ones. */
+/* Both sides compute on zeros: leftover memory could hold numbers that are slower, as denormals
+ * are. */
 static int32_t clear_memory(struct entered *entered)
 {
     static char zeros[MEMORY];
@@ -87,12 +90,12 @@ enum way {
     MOVED   /* changes the offset of every operand */
 };
 
-/* Calls of different shapes, which take turns; or all of the first one. */
+/* Calls to make: `shapes` different ones in turn. */
 struct calls {
     union op_args args[VERIFY_CALLS];
     int shapes;
     enum way way;
-    uint64_t step; /* bytes from a call's operands to those of the next one, if they move */
+    uint64_t step; /* if operands move: bytes from one call to the next */
 };
 
 #define FILL(op, field, role)      now.field = first->field;
@@ -150,7 +153,7 @@ static const struct subject {
 #undef X
 };
 
-/* Nanoseconds of one call each way, and their difference, pair by pair. */
+/* Nanoseconds of a call through the library, directly, and their difference pair by pair. */
 struct figures {
     struct spread library, direct, cost;
 };
@@ -192,7 +195,7 @@ static int32_t measure(const struct subject *subject, const struct pair *pair,
     int32_t status = HW_OK;
 
     for (size_t i = 0; i < count && !status; i++) {
-        /* The order alternates, since the second finds warm what the first found cold. */
+        /* The order alternates, because the second one finds the caches warm. */
         if (i % 2)
             direct[i] = time_direct(subject, pair, &status);
         library[i] = time_library(subject, pair, &status);
@@ -239,7 +242,7 @@ static bool wanted(const struct bench *bench, const char *name)
     return any;
 }
 
-/* Calls whose operands move do not touch the memory of each other. */
+/* The step keeps the operands of moving calls apart. */
 static bool make_calls(struct pair *pair, uint32_t op, struct hw_buffer *buffer,
                        struct entered *entered)
 {
@@ -258,7 +261,7 @@ static bool make_calls(struct pair *pair, uint32_t op, struct hw_buffer *buffer,
     return true;
 }
 
-/* Measures an op with one shape, with all in turn, then with structs that change. */
+/* Measures an op with one shape, with all shapes in turn, then with structs that change. */
 static int run_subject(const struct bench *bench, const struct subject *subject,
                        struct pair *pair, int repetitions)
 {
@@ -327,7 +330,7 @@ int measure_dispatch(const struct bench *bench)
         return EXIT_FAILED;
     if (!(device = report_device(&report, bench->device)))
         goto close;
-    /* What a call costs does not depend on whether its result is right. */
+    /* Withdrawn ops are measured, too: the overhead does not depend on the result. */
     if (hw_device_reset(device) || hw_queue_open(device, NULL, &queue) ||
         hw_buffer_alloc(device, MEMORY, HW_BUFFER_ZEROED, &buffer)) {
         complain("dispatch: %s", hw_message());
@@ -336,9 +339,9 @@ int measure_dispatch(const struct bench *bench)
     if (!enter(&entered, report_plugin_path(&report, device), device_index(device)))
         goto close;
     if (out_is_text())
-        say("\ndispatch on %s: nanoseconds per call on few elements, %d times %d calls each way,\n"
-            "of one shape, of %d shapes in turn, then of one whose struct the caller fills, or\n"
-            "whose operands it moves, before each call\n"
+        say("\ndispatch on %s: nanoseconds per call on few elements, %d times %d calls each way:\n"
+            "one shape repeated, %d shapes in turn, a struct that is filled before each call,\n"
+            "and operands that move before each call\n"
             "  op          shapes  struct     library   direct     cost    p10    p90   cycles"
             "  ns@3GHz\n",
             hw_device_name(device), repetitions, CALLS, VERIFY_CALLS);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* bench_open.c - the cost of opening a context: in a new process, with and without the
- * plugin files in the page cache, and again in the same process; and that of one plugin alone.
+/* bench_open.c - the time to open a context: in a new process, with and without the plugin files in
+ * the page cache, and again in the same process; and the time to start one plugin alone.
  *
- * A forked child that has not opened anything is a new process. dlopen() of the same files
- * alone, also in new processes, is measured beside it. The difference is the library's own
- * work and the start of the plugins. */
+ * A forked child that has not opened anything counts as a new process. A plain dlopen() of the
+ * same files is measured in new processes, too; the difference is the library's own work and the
+ * start of the plugins. */
 #define _DEFAULT_SOURCE /* mincore() */
 
 #include "bench.h"
@@ -45,8 +45,7 @@ static char *read_all(int fd)
     return text;
 }
 
-/* Runs `work` in a new process and returns its result; NULL, with a complaint, if there is
- * none. */
+/* Runs `work` in a new process. Returns its result, or NULL with a complaint. */
 static json_t *in_new_process(json_t *(*work)(const json_t *input), const json_t *input)
 {
     int ends[2], state = 0;
@@ -73,9 +72,10 @@ static json_t *in_new_process(json_t *(*work)(const json_t *input), const json_t
     return found;
 }
 
-/* ---- What is done there -------------------------------------------------------------------- */
+/* ---- Work of such a process
+ * -------------------------------------------------------------------- */
 
-/* The plugin files that have devices; or only those that were loaded. */
+/* The plugin files that were not refused, or only those that were loaded. */
 static json_t *plugin_files(const struct report *report, bool loaded)
 {
     json_t *files = json_array(), *file;
@@ -113,7 +113,7 @@ static json_t *open_once(const json_t *unused)
     return reply;
 }
 
-/* {"open": ns} of loading the files and nothing else, or {"error"}. */
+/* {"open": ns}: the time to load the files and nothing else; or {"error"}. */
 static json_t *dlopen_once(const json_t *files)
 {
     json_t *file;
@@ -142,7 +142,7 @@ static json_t *find_device(const json_t *name)
     return found;
 }
 
-/* {"load", "start": ns} of the plugin of a device, or {"error"}. */
+/* {"load", "start": ns}: the times to load and to start the plugin of a device; or {"error"}. */
 static json_t *start_once(const json_t *device)
 {
     struct direct plugin;
@@ -294,8 +294,8 @@ static void report_series(const struct bench *bench, struct series *series)
     print_row(series->words, open_us);
     if (apart) {
         print_row("  of this: dlopen of the files, alone", dlopen_us);
-        /* Only the median: two processes differ by more than this part, so the extremes of
-         * the differences mean nothing. */
+        /* Only the median: the times of two processes vary by more than this part, so other
+         * percentiles of the difference mean nothing. */
         say("  %-44s %s%8.0f%s\n", "  of this: everything else", ink(BOLD), rest_us,
             ink(PLAIN));
     }
@@ -351,7 +351,7 @@ static void report_plugin(const struct bench *bench, const json_t *device, doubl
     print_row("  of this: itself, its device, rows, a queue", start);
 }
 
-/* us: how long both take, loading, starting. */
+/* us: room for the sums, the times to load, and the times to start, `count` each. */
 static bool measure_plugin(const struct bench *bench, const json_t *device, double *us,
                            size_t count)
 {
@@ -371,7 +371,7 @@ static bool measure_plugin(const struct bench *bench, const json_t *device, doub
     return good;
 }
 
-/* Before this process loads any: the new ones inherit what it has loaded. */
+/* Runs before this process loads a plugin, because its children would inherit it. */
 static int measure_one_plugin(const struct bench *bench)
 {
     const size_t count = (size_t)(bench->repetitions ? bench->repetitions : REPETITIONS);

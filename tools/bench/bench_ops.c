@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* bench_ops.c - how fast each kernel of each op is, compared with the peaks of the device. */
+/* bench_ops.c - the speed of each kernel of each op, compared with the peaks of the device. */
 #include "bench.h"
 #include "command/command.h"
 #include "command/measure.h"
@@ -136,7 +136,7 @@ bool ops_accepts(const char **words)
     return true;
 }
 
-/* Whether each op has the kernel that alone is asked for; complains if not. */
+/* Whether each op has the kernel named by --kernel, if any; complains if not. */
 static bool have_kernel(const struct bench *bench, struct hw_device *device)
 {
     bool known = !bench->kernel || bench->words[0] ||

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* bench_overhead.c - where the time of an op on host tensors goes: the same work step by step, as a
- * program would do it with buffers of its own. */
+/* bench_overhead.c - where the time of an op on host tensors goes: the whole call, and the same
+ * work step by step with buffers of the device. */
 #include "bench.h"
 #include "command/command.h"
 #include "command/measure.h"
@@ -16,8 +16,8 @@ enum { REPETITIONS = 50 };
 static const int64_t sizes[] = { 4 << 10, 1 << 20, 64 << 20 };
 enum { SIZES = sizeof sizes / sizeof *sizes };
 
-/* The whole, by one call; then its steps. Each waits for its work, except that DISPATCH ends when
- * the call returns, and COMPUTE when the device is done. */
+/* WHOLE is one call on host tensors; the others are its steps. DISPATCH ends when the call returns,
+ * COMPUTE when the device is done; every other step waits for its work. */
 enum step { WHOLE, BUFFER, UPLOAD, DISPATCH, COMPUTE, READBACK, STEPS };
 static const char *const step_names[STEPS] = {
     "whole", "buffer", "upload", "dispatch", "compute", "readback",
@@ -72,7 +72,7 @@ static enum hw_status (*const steps[STEPS])(struct subject *s) = {
     run_whole, take_buffers, upload, dispatch, compute, read_back,
 };
 
-/* Giving the buffers back belongs to BUFFER. */
+/* Returns the time to free the buffers, which counts as part of BUFFER. */
 static double give_buffers(struct subject *s)
 {
     const double start = now_ns();
@@ -82,7 +82,7 @@ static double give_buffers(struct subject *s)
     return now_ns() - start;
 }
 
-/* us[step * count + i]: a round of all steps. */
+/* Runs all steps once; their times go to us[step * count + i]. */
 static enum hw_status run_round(struct subject *s, double *us, size_t count, size_t i)
 {
     enum hw_status status = HW_OK;
@@ -114,7 +114,7 @@ static void report_steps(const struct bench *bench, uint64_t bytes, double *us,
     json_array_append_new(bench->results, row);
 }
 
-/* The first round is not counted: it compiles the kernel and fills the pool. */
+/* The first round does not count: it compiles the kernel and fills the pool. */
 static enum hw_status measure_size(const struct bench *bench, struct hw_queue *queue,
                                    int64_t bytes, size_t count)
 {
@@ -143,7 +143,7 @@ int measure_overhead(const struct bench *bench)
 {
     const size_t count = (size_t)(bench->repetitions ? bench->repetitions : REPETITIONS);
     struct hw_queue *queue = NULL;
-    /* What is measured is the way to the device, however long. */
+    /* Use the device even where the CPU would be faster. */
     const struct hw_options options = { .size = sizeof options, .route = "device" };
     struct report report;
     enum hw_status status = HW_NO_DEVICE;

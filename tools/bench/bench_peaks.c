@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* bench_peaks.c - what the host's processor does at best: the limits that the figures of its ops
- * are compared with. */
+/* bench_peaks.c - the peaks of the host's processor, which the figures of its ops are compared
+ * with. */
 #include "bench.h"
 #include "command/command.h"
 #include "command/measure.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* bench_products.c - products with weights of each type, as stored and packed, which come from
- * memory: how much of what the host's processor can do they are. */
+/* bench_products.c - products on the host's processor whose weights come from memory, as stored and
+ * packed, as a share of the processor's peaks. */
 #include "bench.h"
 #include "command/command.h"
 #include "command/measure.h"
@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Weights take turns, so that no cache holds them when they come again. Of those that are read
- * faster than they are multiplied, fewer will do. */
+/* Products use sets of weights in turn, so that no set is still in a cache when it comes again.
+ * Those limited by arithmetic, with MANY_ROWS or more, need fewer sets. */
 enum { MOST_SETS = 256, MOST_SAMPLES = 400, LEAST_SAMPLES = 5, MANY_ROWS = 64 };
 static const double cold_bytes = 1.2e9, less_cold_bytes = 256e6;
 
@@ -37,7 +37,7 @@ static const char *const usual[] = { "f32:1x4096x4096",
                                      "q6_K:512x4096x4096",
                                      NULL };
 
-/* What the processor does in a second, with the threads that it is used with. */
+/* Peaks of the processor in bytes and operations per second, on the threads that ops use. */
 struct limits {
     double read, f32, bf16, int8;
 };
@@ -63,7 +63,7 @@ static struct limits limits_of(const struct bench *bench)
     return limits;
 }
 
-/* What is measured at a time. */
+/* One product, with its weights as stored or packed. */
 struct trial {
     const struct bench *bench;
     struct hw_queue *queue;
@@ -76,7 +76,7 @@ struct trial {
     struct spread us;
 };
 
-/* The rate that the precision setting allows for these weights. */
+/* The peak of the fastest arithmetic that HW_PRECISION allows for these weights. */
 static double arithmetic_of(const struct trial *t)
 {
     const char *precision = getenv("HW_PRECISION");
@@ -99,7 +99,7 @@ static enum hw_status stored_weights(struct trial *t)
     return status ? status : fill_random(t->queue, t->random, &t->stored);
 }
 
-/* Of blocks, too, a copy to the same type moves bytes. */
+/* Copying to the same type copies bytes, for block types, too. */
 static enum hw_status another_set(struct trial *t, struct hw_tensor *weights)
 {
     struct hw_copy copy = { .src = t->stored };
@@ -149,7 +149,7 @@ static enum hw_status time_product(struct trial *t, struct hw_matmul *op, int se
     return status;
 }
 
-/* Each product is a sample, so that what disturbs one of them is not in the median. */
+/* Each product is a sample, so that a disturbance of one does not change the median. */
 static enum hw_status time_products(struct trial *t, struct hw_matmul *op)
 {
     double us[MOST_SAMPLES], first;
@@ -215,7 +215,7 @@ static void report_trial(const struct trial *t)
     out_flush();
 }
 
-/* A type that is not packed, by any row, is measured as stored alone. */
+/* A type that the device cannot pack is measured only as stored. */
 static int measure_product(struct trial *t, const char *word)
 {
     product_read(word, &t->product);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* bench_threads.c - what it costs that two threads of the CPU plugin share an op. Calls follow each
- * other, as in a model, so that no thread has to be woken. An op on two threads takes as long as
- * one of half the size on one thread, and longer by the way to the other thread and back. */
+/* bench_threads.c - the overhead of sharing an op between two threads of the CPU plugin: an op on
+ * two threads is compared with one of half the size on one thread. Calls follow each other
+ * directly, as in a model, so that no thread has to be woken. */
 #include "bench.h"
 #include "command/command.h"
 #include "command/measure.h"
@@ -13,10 +13,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* CALLS are one sample. As many before it are not measured: the thread may sleep. */
+/* A sample is CALLS calls, after WARMTH calls that wake the other thread. */
 enum { REPETITIONS = 200, CALLS = 200, WARMTH = 200 };
 
-/* Elements that one thread computes: about 1, 2 and 4 us. What both compute stays in the caches. */
+/* Elements that one thread computes, in about 1, 2 and 4 us. The data of both fit into the
+ * caches. */
 static const int64_t halves[] = { 4096, 8192, 16384 };
 enum { HALVES = sizeof halves / sizeof *halves, MOST = 2 * 16384 };
 
@@ -67,7 +68,7 @@ static bool time_calls(const struct side *side, int64_t elements, double *ns)
     return !status;
 }
 
-/* The three are ns: of one thread, of two with twice as much, and their difference. */
+/* Nanoseconds: one thread, two threads with twice the elements, and their difference. */
 static void report_half(const struct bench *bench, int64_t half, double *one, double *two,
                         double *cost, size_t count)
 {
@@ -112,8 +113,8 @@ int measure_threads(const struct bench *bench)
         return EXIT_FAILED;
     }
     if (out_is_text())
-        say("\nthreads of cpu:0: nanoseconds of silu of f32, %zu times %d calls: on one thread, "
-            "on two\nwith twice as much, and what this costs\n"
+        say("\nthreads of cpu:0: nanoseconds of silu of f32, %zu times %d calls: one thread, two "
+            "threads\nwith twice the elements, and the difference\n"
             "    elements        one  two, twice     cost    p10    p90\n",
             count, CALLS);
     for (int i = 0; i < HALVES && good; i++)

@@ -20,7 +20,7 @@ static int32_t host_fail(void *instance, int32_t status, const char *text)
     return status;
 }
 
-/* There is no limit. */
+/* Memory is not limited. */
 static int32_t host_count(void *instance, void *device, int64_t bytes)
 {
     (void)instance, (void)device, (void)bytes;
@@ -39,8 +39,8 @@ static int32_t (*entry_of(void *library))(const struct hw_host *, struct hw_plug
 bool direct_load(struct direct *direct, const char *path)
 {
     *direct = (struct direct){ .why = "the plugin gave no reason" };
-    if (!*path) { /* which would be this program */
-        snprintf(direct->why, sizeof direct->why, "the device is of no plugin file");
+    if (!*path) { /* dlopen("") would open this program */
+        snprintf(direct->why, sizeof direct->why, "the device has no plugin file");
         return false;
     }
     direct->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);

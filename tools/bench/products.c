@@ -70,7 +70,7 @@ float *random_numbers(void)
     return numbers;
 }
 
-/* Whole rows at a time, which are whole blocks; an extent is at most RANDOM_NUMBERS. */
+/* Converts whole rows, which are whole blocks. A row has at most RANDOM_NUMBERS elements. */
 enum hw_status fill_random(struct hw_queue *queue, const float *numbers,
                            const struct hw_tensor *matrix)
 {

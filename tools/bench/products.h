@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* products.h - the products that `hw bench` measures, and attention: what a word asks for, and
- * operands of random numbers. */
+/* products.h - shapes of products and attention as words of the command line, and random operands.
+ */
 #ifndef HW_TOOL_PRODUCTS_H
 #define HW_TOOL_PRODUCTS_H
 
@@ -20,7 +20,7 @@ struct product {
 bool product_read(const char *word, struct product *product);
 double product_operations(const struct product *product);
 
-/* Causal attention of one batch: the queries are the last ones of the keys. */
+/* Causal attention of one batch: the queries stand at the positions of the last keys. */
 struct attention_shape {
     int32_t type;          /* enum hw_dtype, of q, k, v and y */
     int64_t queries, keys; /* one query, or as many as keys */
@@ -31,9 +31,9 @@ struct attention_shape {
 bool attention_read(const char *word, struct attention_shape *shape);
 double attention_operations(const struct attention_shape *shape);
 
-/* A fixed sequence of RANDOM_NUMBERS between -1 and 1, because zeros are multiplied faster, and of
- * RANDOM_SPARE more, so that another operand can begin further on; free() frees them. NULL: out of
- * memory. */
+/* A fixed sequence of numbers between -1 and 1, because multiplying zeros can be faster. It has
+ * RANDOM_SPARE more than RANDOM_NUMBERS, so that operands can begin at different places. free() it;
+ * NULL: out of memory. */
 enum { RANDOM_NUMBERS = 1 << 20, RANDOM_SPARE = 1 << 16 };
 float *random_numbers(void);
 /* Fills a contiguous matrix in a buffer with them, converted to its type. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tune.c - `hw tune`: measures how long ops on host memory take on a device and on the CPU, from
- * which the library decides where to compute them. */
+/* tune.c - `hw tune`: measures ops on host memory on each device and on the CPU. The library uses
+ * the figures to choose where to compute such ops. */
 #define _POSIX_C_SOURCE 200809L
 #include "tune.h"
 
@@ -17,22 +17,22 @@
 
 static const struct manual manual = {
     .about =
-        "hw tune - measure where ops on host memory are computed faster\n\n"
-        "Measures each op on the device, copies to it and back included, and on the CPU, in\n"
-        "several sizes and types, and keeps the figures in HW_CACHE_DIR. On queues of a device\n"
-        "that the library itself chose, it then computes ops on host memory where that is\n"
-        "faster (HW_ROUTE). The figures count for these settings of HW_THREADS, HW_PRECISION\n"
-        "and HW_KERNEL, and until the driver or a plugin changes.",
+        "hw tune - measure where ops on host memory run faster\n\n"
+        "Measures each op in several sizes and types, on the CPU and on each device, including\n"
+        "the copies to the device and back, and keeps the figures in HW_CACHE_DIR. If a program\n"
+        "names no device, the library then computes each op on host memory where it is faster\n"
+        "(HW_ROUTE). The figures hold for the present values of HW_THREADS, HW_PRECISION and\n"
+        "HW_KERNEL, until the driver or a plugin changes.",
     .arguments = "[OPTION...] [show|clear [BACKEND]]",
     .notes =
         "  hw tune                        all devices that cannot read host memory, and the CPU\n"
         "  hw tune -d cuda:0 --op matmul,attention\n"
         "                                 these ops alone; figures of others are kept\n"
-        "  hw tune show                   where the device and the CPU take turns\n"
-        "  hw tune clear                  forget all figures, and what an interrupted run left\n\n"
-        "Let nothing else run meanwhile: what takes unsteady times is measured three times, and\n"
-        "then not kept. After Ctrl-C, the next run continues. The exit status is 1 if something\n"
-        "could not be measured.",
+        "  hw tune show                   up to which size the CPU is faster\n"
+        "  hw tune clear                  forget all figures, including interrupted runs\n\n"
+        "Run nothing else meanwhile. Figures that are still unsteady after three tries are not\n"
+        "kept. After Ctrl-C, the next run continues. The exit status is 1 if something could\n"
+        "not be measured.",
 };
 
 /* ---- Ctrl-C ---- */
@@ -88,9 +88,10 @@ static int tell_failure(const struct tuning *t, enum hw_status status)
 {
     bar_draw("measuring", 1, 1);
     if (status == HW_END)
-        complain("interrupted at %.0f %%; what was measured is kept, and 'hw tune' goes on "
-                 "from there",
-                 100 * (double)t->done / (double)t->total);
+        complain(
+            "interrupted at %.0f %%; the figures so far are kept, and the next 'hw tune' "
+            "continues",
+            100 * (double)t->done / (double)t->total);
     else if (status != HW_IO && status != HW_INTERNAL)
         complain("%s: %s", t->profile.device, hw_message());
     return EXIT_FAILED;
@@ -105,8 +106,8 @@ static int tune_device(struct tuning *t, const struct report *report,
     if (tune_open(&t->profile, report, device) && (lock = tune_lock(&t->profile)) >= 0) {
         tune_resume(&t->profile);
         if (t->profile.resumed && out_is_text())
-            say("%s: goes on after %d rows that an interrupted run has measured\n",
-                t->profile.device, t->profile.resumed);
+            say("%s: continues after %d rows of an interrupted run\n", t->profile.device,
+                t->profile.resumed);
         if (t->wishes->ops[0])
             tune_keep(&t->profile, t->wishes->ops);
         if (!(status = hw_queue_open(device, NULL, &t->queue)) &&
@@ -137,7 +138,7 @@ static bool reads_host_memory(struct hw_device *device)
     return !hw_device_info(device, &info) && info.features & HW_FEATURE_HOST_TENSORS;
 }
 
-/* The CPU, and the device that was named or all to which operands are copied. */
+/* The CPU, and the named device, or else every device that operands are copied to. */
 static int choose_devices(const struct report *report, const char *name,
                           struct hw_device *chosen[MOST_DEVICES])
 {
@@ -157,7 +158,7 @@ static int choose_devices(const struct report *report, const char *name,
     return count;
 }
 
-/* What makes the figures doubtful. True if some are not kept. */
+/* Warns of doubtful figures. Returns true if some rows are not kept. */
 static bool tell_doubts(const struct tuning *t, double others)
 {
     if (others > MOST_OTHERS)

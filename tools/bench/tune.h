@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tune.h - the parts of `hw tune`: what is measured, the file that keeps it, and the table of what
- * it means. docs/routing.md describes the figures and the file. */
+/* tune.h - the parts of `hw tune`: the plan, the file of figures, measuring, and the table that is
+ * printed. docs/routing.md describes the figures and the file. */
 #ifndef HW_TOOL_TUNE_H
 #define HW_TOOL_TUNE_H
 
@@ -13,9 +13,9 @@
 
 enum { TUNE_SIZES = 8, TUNE_NAME = 64, TUNE_SHAPE = 64, TUNE_ROW = 1024, TUNE_PATH = 4400 };
 
-/* ---- what is measured (tune_plan.c) ---- */
+/* ---- the plan (tune_plan.c) ---- */
 
-/* A row of a profile: an op with one type, in some sizes. */
+/* A row of a profile: an op with one type, in several sizes. */
 struct tune_row {
     const char *op;    /* as hw_op_name() has it */
     const char *class; /* "f32" */
@@ -40,20 +40,21 @@ struct tune_profile {
     int resumed;
 };
 
-/* Finds where the profile of a device is, and its key, in the report. False, with a complaint, if
- * there is no cache directory. Close it in either case. */
+/* Finds the path and the key of a device's profile in the report. Returns false, with a complaint,
+ * if there is no cache directory. Close it in either case. */
 bool tune_open(struct tune_profile *profile, const struct report *report,
                struct hw_device *device);
 void tune_close(struct tune_profile *profile);
 
 /* Reads the rows of an interrupted run with the same key, if there was one. */
 void tune_resume(struct tune_profile *profile);
-/* Reads the rows of the finished profile with the same key, without those of the ops in the
- * NULL-terminated list: also those of copies, which count in the rows of other ops. */
+/* Reads the rows of the finished profile with the same key, except rows of the ops in the
+ * NULL-terminated list. Rows of copies are kept, because rows of other ops depend on them. */
 void tune_keep(struct tune_profile *profile, const char *const *ops);
 bool tune_has(const struct tune_profile *profile, const char *name);
 
-/* Adds a row, and writes the file of an interrupted run. False, with a complaint, if that fails. */
+/* Adds a row, and saves all rows in case the run is interrupted. Returns false, with a complaint,
+ * if that fails. */
 bool tune_add(struct tune_profile *profile, const char *line);
 /* Makes it the profile of the device. */
 bool tune_finish(struct tune_profile *profile);
@@ -69,7 +70,7 @@ int tune_lock(const struct tune_profile *profile);
 struct wishes {
     const char *device;
     const char **ops;     /* NULL-terminated; empty: all */
-    bool quick, unsteady; /* unsteady: figures are kept whatever their spread */
+    bool quick, unsteady; /* unsteady: keep figures whatever their spread */
 };
 
 struct tuning {
@@ -79,31 +80,31 @@ struct tuning {
     bool moves; /* operands in host memory are copied to the device */
     double seconds;
     uint64_t done, total;
-    int unsteady; /* rows that are not kept, because their times vary too much */
+    int unsteady; /* rows not kept, because their times vary too much */
 };
 
 /* Set by Ctrl-C: the functions below return HW_END soon after. */
 extern volatile sig_atomic_t tune_stopped;
 
-/* Measure rows that the profile does not have, and add them. HW_IO and HW_INTERNAL come after a
- * complaint, other errors have a message of the library. Transfers and waits come first. */
+/* Measure rows that the profile lacks, and add them; transfers and waits first. With HW_IO and
+ * HW_INTERNAL, a complaint was printed; for other errors, hw_message() has the reason. */
 enum hw_status tune_measure_basics(struct tuning *t);
 enum hw_status tune_measure_row(struct tuning *t, const struct tune_row *row);
 
-/* ---- what else runs (tune_busy.c) ---- */
+/* ---- load of other programs (tune_busy.c) ---- */
 
-/* Seconds of all processors together: that this process has used, that all have. */
+/* Seconds of processor time: used by this process, and by all. */
 struct tune_load {
     double own, all, time;
 };
 struct tune_load tune_load_now(void);
-/* The share of the processors that others have used since; 0 where that is not known. */
+/* The share of the processors that other processes used since then; 0 if unknown. */
 double tune_others_since(const struct tune_load *since);
 
-/* ---- what it means (tune_table.c) ---- */
+/* ---- the table (tune_table.c) ---- */
 
-/* Shows where the device and the CPU take turns, as the library predicts it from the profiles that
- * it has now. Returns the exit status. */
+/* Shows up to which size the library would use the CPU rather than the device, by its present
+ * profiles. Returns the exit status. */
 int tune_show(const char *name, bool quick);
 
 #endif

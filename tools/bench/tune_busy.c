@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tune_busy.c - whether the machine does something else while it is measured. A load that does not
- * change makes all times longer, and none of them unsteady. */
+/* tune_busy.c - the load of other programs during a measurement. A constant load makes all times
+ * longer but none of them unsteady, so the spread does not show it. */
 #define _POSIX_C_SOURCE 200809L
 #include "command/measure.h"
 #include "tune.h"
@@ -14,7 +14,7 @@ static double seconds_of(const struct timeval *time)
     return (double)time->tv_sec + 1e-6 * (double)time->tv_usec;
 }
 
-/* Of /proc/stat: user, nice, system, then idle and iowait, then irq, softirq, steal. */
+/* Processor time in use. /proc/stat has user, nice, system, idle, iowait, irq, softirq, steal. */
 static double all_seconds(void)
 {
     double t[8] = { 0 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tune_file.c - the files in which `hw tune` keeps what it has measured: the profile of a device,
- * which the library reads, and beside it that of a run which is not finished, ".part". */
+/* tune_file.c - the files in which `hw tune` keeps its figures: the profile of a device, which the
+ * library reads, and beside it a ".part" file for an unfinished run. */
 #define _DEFAULT_SOURCE /* flock() */
 #include "command/command.h"
 #include "command/new_file.h"
@@ -51,7 +51,7 @@ static char *whole_text(const struct tune_profile *profile)
     return text;
 }
 
-/* The file as text, or NULL: it is missing, too large, or others may write to it. */
+/* The file as text; NULL if it is missing, too large, or writable by others. */
 static char *read_text(const char *path)
 {
     struct stat about;
@@ -69,7 +69,7 @@ static char *read_text(const char *path)
     return text;
 }
 
-/* The rows in a file with the right checksum and key, which begin inside `text`; or NULL. */
+/* Where the rows begin in `text`; NULL if its checksum or key is wrong. */
 static const char *rows_in(const char *text, const char *key)
 {
     char digits[HASH + 1];
@@ -167,7 +167,7 @@ static bool is_there(const struct tune_profile *profile, const char *line)
     return tune_has(profile, name);
 }
 
-/* Takes the lines of a file, without those of the ops in the list, which may be NULL. */
+/* Takes the lines of a file, except lines of the ops in the list (may be NULL). */
 static int take_rows(struct tune_profile *profile, const char *path, const char *const *ops)
 {
     char *text = read_text(path);
@@ -255,8 +255,8 @@ int tune_lock(const struct tune_profile *profile)
     if (flock(fd, LOCK_EX | LOCK_NB) == 0)
         return fd;
     complain("%s: %s", folder,
-             errno == EWOULDBLOCK ? "another hw tune is measuring; two at once would only "
-                                    "measure each other"
+             errno == EWOULDBLOCK ? "another hw tune is measuring; two at once would "
+                                    "disturb each other"
                                   : strerror(errno));
     close(fd);
     return -1;

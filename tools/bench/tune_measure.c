@@ -20,7 +20,7 @@ volatile sig_atomic_t tune_stopped;
 
 enum { LEAST_SAMPLES = 7, MOST_SAMPLES = 200, WARM_UP = 2, TRIES = 3 };
 
-/* What is measured, until its results are in host memory. */
+/* One unit of work, which is timed until its results are in host memory. */
 struct work {
     enum hw_status (*run)(struct hw_queue *queue, const void *what);
     const void *what;
@@ -60,22 +60,22 @@ static enum hw_status measure_once(struct hw_queue *queue, const struct work *wo
     return HW_INTERNAL;
 }
 
-/* By how much a slow call takes longer than a fast one. The median does not come in: it may be that
- * of a slow one. */
+/* How much longer a slow call takes than a fast one, relative to the fast one. The median is not
+ * used, because it may be that of a slow call. */
 static double width_of(const struct spread *spread)
 {
     return (spread->p90 - spread->p10) / spread->p10;
 }
 
-/* A slow call takes more than twice as long as a fast one, and by more than what decides nothing.
- */
+/* A slow call takes more than twice as long as a fast one, and the difference is large enough to
+ * matter. */
 static bool is_unsteady(const struct spread *spread)
 {
     const double nothing = 2000; /* ns */
     return spread->p90 > 2 * spread->p10 + nothing;
 }
 
-/* The steadiest of a few tries; the first, if that is steady. */
+/* Returns the first steady try, or else the steadiest one. */
 static enum hw_status measure(struct hw_queue *queue, const struct work *work,
                               double seconds, struct spread *spread)
 {
@@ -91,7 +91,7 @@ static enum hw_status measure(struct hw_queue *queue, const struct work *work,
 
 /* ---- rows ---- */
 
-/* Times beyond the base, by amounts. */
+/* Times by amount of work or bytes, less the base. */
 struct curve {
     double base, spread; /* ns; relative */
     bool unsteady;       /* some of the times are */
@@ -99,14 +99,14 @@ struct curve {
     double amount[TUNE_SIZES], ns[TUNE_SIZES];
 };
 
-/* Noise makes a call look slower, so what took longer than more work did is not believed. */
+/* Noise only makes calls look slower, so a time is at most that of the next larger amount. */
 static void smooth(struct curve *c)
 {
     for (int i = c->count - 2; i >= 0; i--)
         c->ns[i] = fmin(c->ns[i], c->ns[i + 1]);
 }
 
-/* A row that the library does not have is better than one that is wrong. */
+/* The library does better without a row than with a wrong one. */
 static bool refuse_row(struct tuning *t, const char *name, const struct curve *c)
 {
     t->unsteady++;
@@ -163,7 +163,8 @@ static enum hw_status measure_move(struct tuning *t, bool up, int64_t bytes,
     const struct work work = { up ? move_up : move_down, &m };
     enum hw_status status = HW_NO_MEMORY;
     if (m.here)
-        memset(m.here, 0x5a, (size_t)bytes); /* pages of its own, not the page of zeros */
+        memset(m.here, 0x5a,
+               (size_t)bytes); /* maps real pages instead of the page of zeros */
     if (m.here && !(status = hw_tensor_alloc(hw_queue_device(t->queue), 0, HW_I8, 1, &bytes,
                                              &m.there))) {
         status = measure(t->queue, &work, t->seconds, spread);
@@ -173,7 +174,7 @@ static enum hw_status measure_move(struct tuning *t, bool up, int64_t bytes,
     return status;
 }
 
-/* Beyond the smallest one, whose time is part of each call's. */
+/* Times are less that of the smallest transfer, which is part of the base of each call. */
 static enum hw_status measure_moves(struct tuning *t, const char *name, bool up)
 {
     static const int64_t all[] = { 1 << 10, 16 << 10, 128 << 10, 1 << 20,
@@ -216,16 +217,16 @@ enum hw_status tune_measure_basics(struct tuning *t)
         status = measure_moves(t, "down", false);
     if (!status && !tune_has(&t->profile, "wait"))
         status = measure_wait(t);
-    /* Without the time of copies, that of an op is not known either. */
+    /* The times of ops are computed from those of copies, so both rows must be there. */
     return !status && t->moves &&
                    (!tune_has(&t->profile, "up") || !tune_has(&t->profile, "down"))
                ? HW_IO
                : status;
 }
 
-/* ---- what was measured before ---- */
+/* ---- earlier rows ---- */
 
-/* A curve of the profile, as it was written. */
+/* Reads a curve back from the profile. */
 static bool find_curve(const struct tune_profile *profile, const char *name,
                        struct curve *c)
 {
@@ -251,7 +252,7 @@ static bool find_curve(const struct tune_profile *profile, const char *name,
     return true;
 }
 
-/* As the library reads it. */
+/* Interpolates as the library does. */
 static double at(const struct curve *c, double amount)
 {
     int i = 0;
@@ -266,7 +267,7 @@ static double at(const struct curve *c, double amount)
                               (c->amount[i] - c->amount[i - 1]);
 }
 
-/* Of all operands, there and back. */
+/* Nanoseconds to copy all operands to the device and the results back. */
 static double time_of_moves(const struct tuning *t, const struct verify_host_call *call)
 {
     struct curve up, down;
@@ -333,7 +334,7 @@ static enum hw_status measure_shape(struct tuning *t, const struct tune_row *row
     return status;
 }
 
-/* The base is the time of the smallest call; of one row, that of the other table. */
+/* The base is the time of the smallest call; a row of form "one" takes that of form "many". */
 static void set_base(const struct tuning *t, const struct tune_row *row, struct curve *c)
 {
     struct tune_row many = *row;
@@ -359,7 +360,7 @@ enum hw_status tune_measure_row(struct tuning *t, const struct tune_row *row)
     for (int i = 0; i < row->count && !status; i++)
         status = measure_shape(t, row, i, &c);
     if (status == HW_UNSUPPORTED || status == HW_NO_MEMORY)
-        status = HW_OK; /* what was measured counts, if anything was */
+        status = HW_OK; /* the sizes measured so far count */
     if (status || c.count == 0)
         return status;
     set_base(t, row, &c);

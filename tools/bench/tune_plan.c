@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* tune_plan.c - which ops, types and sizes `hw tune` measures. */
+/* tune_plan.c - the ops, types and sizes that `hw tune` measures. */
 #include "tune.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 /* "#" in a shape is the size. */
 static const struct kind {
-    const char *op; /* "" stands for all that are not named above */
+    const char *op; /* "" stands for all ops not named above */
     const char *form, *shape, *blocks;
     int sizes[TUNE_SIZES], quick[TUNE_SIZES];
 } kinds[] = {
@@ -70,7 +70,7 @@ static void make_row(const struct kind *kind, const char *op, int class, bool qu
     }
 }
 
-/* A quick run has no bf16, and blocks in products alone. */
+/* A quick run has no bf16, and block types only in products. */
 static bool is_wanted(const struct kind *kind, int class, bool quick)
 {
     if (class == BLOCKS)

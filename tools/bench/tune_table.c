@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* tune_table.c - where a device and the CPU take turns, as the library predicts it. */
+/* tune_table.c - up to which size the CPU is faster than a device, as the library predicts. */
 #include "command/command.h"
 #include "command/cost.h"
 #include "command/output.h"
@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What the library says of one shape. */
+/* The library's prediction for one shape. */
 struct answer {
     bool measured, cpu_wins;
     double own, cpu; /* seconds */
@@ -38,7 +38,8 @@ static bool ask(struct hw_queue *queue, const struct tune_row *row, int index,
     return good;
 }
 
-/* The sizes of a row, and where the first is at which the device wins; -1: it never does. */
+/* The sizes of a row, with the last one at which the CPU wins and the first one at which the device
+ * does. NULL if nothing was measured. */
 static json_t *row_json(struct hw_queue *queue, const struct tune_row *row)
 {
     json_t *sizes = json_array();
@@ -100,11 +101,11 @@ static void print_device(const json_t *found)
     json_t *row;
     size_t index;
     if (json_array_size(rows) == 0) {
-        say("%s: nothing is measured of it and the CPU with these settings; run hw tune\n",
+        say("%s: has no figures for these settings; run hw tune\n",
             text_of(found, "device"));
         return;
     }
-    say("%s and the CPU, operands in host memory: as predicted by what was measured\n",
+    say("%s and the CPU, operands in host memory: predicted from the measured figures\n",
         text_of(found, "device"));
     say("%s%-12s %-7s %-5s %-18s %-18s %10s %10s  %s%s\n", ink(BOLD), "OP", "TYPE", "FORM",
         "CPU UP TO", "DEVICE FROM", "CPU", "DEVICE", "AT THE LARGEST", ink(PLAIN));
@@ -112,7 +113,7 @@ static void print_device(const json_t *found)
         print_row(row);
 }
 
-/* Why a profile does not count, if there is one. */
+/* Says which profiles are ignored, and why. */
 static void complain_of(const struct report *report)
 {
     json_t *profile;

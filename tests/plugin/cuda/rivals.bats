@@ -138,7 +138,7 @@ END
 @test "what cuDNN refuses is said in its words" {
     rival f32:1x64x4/2x64
     [ "$status" -eq 1 ]
-    [[ $output == *"f32:1x64x4/2x64: it has no attention of f32"* ]]
+    [[ $output == *"f32:1x64x4/2x64: cuDNN has no attention of f32"* ]]
     FAKE_CUDNN_FAIL=1 rival bf16:1x64x4/2x64
     [ "$status" -eq 1 ]
     [[ $output == *"cuda:0: attention: cudnnCreate(): CUDNN_STATUS_NOT_SUPPORTED: the reason"* ]]

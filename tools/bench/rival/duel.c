@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* duel.c - see duel.h: operands, time, and whether the results are the same. */
+/* duel.c - see duel.h: operands, times, and the comparison of results. */
 #define _POSIX_C_SOURCE 199309L /* nanosleep() */
 
 #include "duel.h"
@@ -51,7 +51,7 @@ const char *duel_read(struct duel *d, const struct hw_tensor *matrix, float *to)
 
 /* ---- time ---- */
 
-/* The microseconds of a call, by `count` runs until all have completed. */
+/* Microseconds per call of `count` runs, until all have completed. */
 static const char *time_runs(struct duel *d, int way, int count, double *us)
 {
     const char *why = NULL;
@@ -64,7 +64,7 @@ static const char *time_runs(struct duel *d, int way, int count, double *us)
     return why;
 }
 
-/* How many runs take about 2 ms, much longer than a wait; the first of them warm up. */
+/* The number of runs that take about 2 ms, much longer than a wait; also warms up. */
 static const char *count_runs(struct duel *d, int way, int *count)
 {
     enum { BATCH_US = 2000, MOST = 4096 };
@@ -83,7 +83,7 @@ static const char *find_best(struct duel *d, int first, int end, int *best)
 {
     bool found = false;
     double least = HUGE_VAL;
-    snprintf(d->reason, sizeof d->reason, "it has no way to compute this");
+    snprintf(d->reason, sizeof d->reason, "the other library has no way to compute this");
     for (int way = first; way < end; way++) {
         double us[TRIALS];
         int count;
@@ -111,8 +111,8 @@ const char *duel_find_ways(struct duel *d, int first, struct outcome *o)
     return why ? why : find_best(d, first, 0, &o->our_way);
 }
 
-/* After a pause, because threads of the other side spin for a while when they are done, and a run
- * that wakes one's own. */
+/* First a pause, because the other side's threads spin for a while after their work, then a run
+ * that wakes this side's threads. */
 static const char *take_turn(struct duel *d, int way, int count, double *us)
 {
     nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
@@ -154,7 +154,7 @@ const char *duel_compare(struct duel *d, const float *ours, const float *theirs,
     if (o->difference < d->bound)
         return NULL;
     snprintf(d->reason, sizeof d->reason,
-             "the two results differ: by %.3g; the error of ours is %.3g, of theirs %.3g",
+             "the results differ by %.3g; the error of ours is %.3g, of theirs %.3g",
              o->difference, o->our_error, o->their_error);
     return d->reason;
 }

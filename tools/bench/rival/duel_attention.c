@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* duel_attention.c - attention by this library and by another one. One query takes microseconds, as
- * long as it takes to submit it, so a run is a graph of many calls on both sides. */
+/* duel_attention.c - attention by this library and by another one. Computing one query takes about
+ * as long as submitting it, so a run is a graph of many calls on both sides. */
 #include "duel.h"
 
 #include "command/output.h"
@@ -19,7 +19,7 @@ static bool accepts(const char *word)
            (s.type == HW_F32 || s.type == HW_F16 || s.type == HW_BF16);
 }
 
-/* ---- operands: sets that take turns exceed a device's caches ---- */
+/* ---- operands: several sets in turn, too many for a cache ---- */
 
 struct set {
     struct hw_tensor q, k, v, y, rival_y; /* matrices: a row is a query or key */
@@ -39,7 +39,7 @@ struct attention {
     struct attention_shape shape;
     struct set set[MOST_CALLS];
     int sets;
-    struct hw_graph *graph[1 + MOST_WAYS]; /* ours, then those of the rival's ways */
+    struct hw_graph *graph[1 + MOST_WAYS]; /* ours, then one for each way of the rival */
     struct call call[MOST_WAYS][MOST_CALLS];
 };
 
@@ -105,7 +105,7 @@ static enum hw_status make_sets(struct attention *a)
 
 /* ---- a run ---- */
 
-/* The reason stays in the duel, because a status is all that hw_queue_call() passes on. */
+/* Leaves the reason in the duel, because hw_queue_call() passes on only a status. */
 static int32_t call_rival(void *user, void *handle)
 {
     const struct call *call = user;
@@ -127,7 +127,7 @@ static enum hw_status submit(struct attention *a, int way, int number)
     return hw_queue_call(d->queue, d->rival->queue, call_rival, call);
 }
 
-/* After one call of its own: a library may load code when it is first called, which no graph can
+/* Calls once before recording: a library may load code at its first call, which a graph cannot
  * record. */
 static enum hw_status record(struct attention *a, int way, struct hw_graph **graph)
 {
@@ -160,7 +160,7 @@ static const char *run(struct duel *d, int way)
 
 /* ---- the same result? ---- */
 
-/* What the host reads, as f32. */
+/* Operands and results on the host, as f32. */
 struct values {
     float *q, *k, *v, *ours, *theirs;
 };
@@ -200,7 +200,7 @@ static double squares_of(const float *y, const double *right, int64_t count)
     return squares;
 }
 
-/* On some rows of heads. */
+/* Sets the errors of both results, over some rows of heads. */
 static const char *find_errors(const struct attention_shape *s, const struct values *x,
                                struct outcome *o)
 {
@@ -336,7 +336,7 @@ static const char *measure_word(const struct bench *bench, struct duel *d, const
         return "out of memory";
     attention_read(word, &a->shape);
     a->duel = d;
-    d->bound = 1e-2; /* results of 16 bits, of which bf16 has 8 that count */
+    d->bound = 1e-2; /* results have 16 bits; bf16 has 8 significant ones */
     d->state = a;
     d->run = run;
     d->calls = a->shape.queries == 1 ? MOST_CALLS : MOST_CALLS / 4;

@@ -21,10 +21,10 @@ static bool accepts(const char *word)
     return product_read(word, &product) && is_float(product.type);
 }
 
-/* ---- operands: several sets take turns, so that no cache holds them ----
+/* ---- operands: several sets in turn, too many for a cache ----
  *
- * Weights are in read-only buffers, as models have them: a kernel may read those before the work in
- * front of it is done. */
+ * Weights are in read-only buffers, as in models: a kernel may read those before earlier work is
+ * done. */
 
 struct set {
     struct hw_matmul op, packed; /* packed: with b as hw_tensor_pack() makes it */
@@ -123,7 +123,7 @@ static double error_of(const struct product *p, const float *c, const float *a,
     return sqrt(errors / squares);
 }
 
-/* `c`: both results. */
+/* `c`: room for both results. */
 static const char *find_errors(struct products *d, const float *c, struct outcome *o)
 {
     const struct product *p = &d->product;
@@ -162,8 +162,8 @@ static const char *compare_results(struct products *p, struct outcome *o)
 
 /* ---- the duel ---- */
 
-/* TF32 makes an error of 2.6e-4 on each side that takes it, if numbers are rounded to the nearest.
- * In f32 it would be too much by far. Results of 16 bits are rounded themselves. */
+/* TF32 causes an error of 2.6e-4 on each side that uses it, if numbers are rounded to the nearest;
+ * a product in f32 must be much closer. Results of 16 bits are rounded themselves. */
 static double bound_of(const struct product *p)
 {
     return p->type != HW_F32 ? 1e-2 : p->tf32 ? 1e-3 : 5e-5;

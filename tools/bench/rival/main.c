@@ -68,7 +68,7 @@ static bool is_asked_for(const struct bench *bench, const struct duel_op *what)
 
 /* ---- the duels ---- */
 
-/* An op's shapes, beside one rival. */
+/* A table: an op's shapes, beside one rival. */
 struct table {
     const struct bench *bench;
     struct duel *duel;
@@ -149,7 +149,7 @@ static int measure_all(const struct bench *bench, struct duel *d,
     return status;
 }
 
-/* Of "cuda:0", "cuda" is. */
+/* Whether the device is of the rival's backend: "cuda:0" is of "cuda". */
 static bool computes_on(const struct rival *rival, struct hw_device *device)
 {
     const size_t length = strlen(rival->backend);
@@ -183,14 +183,14 @@ static void close_duel(struct duel *d)
     free(d->random);
 }
 
-/* What the duels of a device have in common. */
+/* Common to all duels on a device. */
 struct match {
     const struct bench *bench;
     struct hw_device *device;
     const char *precision; /* HW_PRECISION in effect */
 };
 
-/* What a device's rivals are, and why some cannot be met. */
+/* How many rivals a device has, and why some cannot be opened. */
 struct rivals_met {
     int known, opened;
     char missing[600];
@@ -223,7 +223,7 @@ static int meet_rival(const struct match *match, const struct rival *rival,
     return status;
 }
 
-/* An op may have several rivals on a device: of these, some may be missing. */
+/* An op may have several rivals on a device; it is enough if one of them is there. */
 static int meet_rivals_of(const struct match *match, const struct duel_op *what,
                           struct rivals_met *all)
 {

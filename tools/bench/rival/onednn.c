@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* onednn.c - see onednn.h. Structs of dnnl.h that the library fills in are memory that is larger
- * than they are. */
+/* onednn.c - see onednn.h. The structs here are larger than those of dnnl.h that the library fills
+ * in. */
 #include "onednn.h"
 
 #include <dlfcn.h>

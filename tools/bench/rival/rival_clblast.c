@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* rival_clblast.c - CLBlast, a library for products on OpenCL, as it is installed: not tuned for
- * the device any further. */
+/* rival_clblast.c - CLBlast, a library for products on OpenCL, as installed: without tuning it for
+ * the device. */
 #include "rival.h"
 
 #include <dlfcn.h>
@@ -44,7 +44,7 @@ static const char *open_library(struct clblast *s)
 static const char *clblast_open(void **self, void *queue, const struct hw_import *workspace)
 {
     struct clblast *s = calloc(1, sizeof *s);
-    (void)workspace; /* it takes its own */
+    (void)workspace; /* it allocates its own */
     if (!s)
         return "out of memory";
     s->queue = queue;

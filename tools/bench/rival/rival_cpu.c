@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* rival_cpu.c - OpenBLAS, BLIS and oneDNN: products of f32 on the processor, as they are installed,
- * with as many threads as the CPU plugin has.
+/* rival_cpu.c - OpenBLAS, BLIS and oneDNN as installed: products of f32 on the processor, with as
+ * many threads as the CPU plugin uses.
  *
- * OpenBLAS and BLIS choose their code by the processor's model, and take old code on models that
- * they do not know. Then they are opened again, and told the code for what the processor has. */
+ * OpenBLAS and BLIS choose code by the processor's model, and use old code on models that they do
+ * not know. In that case they are opened again with an environment variable that selects code for
+ * the instructions that the processor has. */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "onednn.h"
 #include "rival.h"
@@ -41,11 +42,11 @@ struct library {
     sgemm_fn *sgemm;
     sgemv_fn *sgemv;
     dnnl_sgemm_fn *dnnl_sgemm;
-    struct onednn *packed; /* NULL: no form of its own is known */
+    struct onednn *packed; /* NULL: it packs no weights here */
     struct product product;
 };
 
-/* Calls a function of the library, by a pointer of type `type`, if the library has it. */
+/* Sets a pointer of type `type` to a function of the library; NULL if the library lacks it. */
 #define FIND(library, type, variable, name)                                                \
     type *variable = NULL;                                                                 \
     *(void **)&variable = dlsym((library)->handle, name)
@@ -67,7 +68,7 @@ static const char *library_name(void *self)
 
 /* ---- the processor ---- */
 
-/* As the CPU plugin decides it, but for the quota of a cgroup. */
+/* The thread count of the CPU plugin, except that it ignores the quota of a cgroup. */
 static int threads_of_plugin(void)
 {
     const char *wanted = getenv("HW_THREADS");
@@ -93,13 +94,13 @@ static enum level level_of_processor(void)
     return OLD;
 }
 
-/* ---- which code they choose ---- */
+/* ---- choosing their code ---- */
 
-/* A library that can be told by an environment variable. */
+/* A library whose code an environment variable selects. */
 struct chooser {
     const char *file, *install;
-    const char *variable, *value[AVX512 + 1]; /* what it is told for each level */
-    const char *newest[6];                    /* names of code that is not old */
+    const char *variable, *value[AVX512 + 1]; /* its values by level */
+    const char *newest[6];                    /* names of code that is recent enough */
     const char *(*chosen)(struct library *);
 };
 
@@ -117,7 +118,7 @@ static const char *open_file(struct library *l, const struct chooser *c)
     return l->handle ? NULL : c->install;
 }
 
-/* Opens it, and if it has chosen old code, once more. The library says what it has chosen. */
+/* Opens the library; if it reports that it chose old code, opens it again with the variable. */
 static const char *open_best(struct library *l, const struct chooser *c)
 {
     const char *value = c->value[level_of_processor()];
@@ -163,7 +164,7 @@ static const char *open_openblas(struct library *l, int threads)
     FIND(l, set_threads_fn, set_threads, "openblas_set_num_threads");
     FIND(l, text_fn, config, "openblas_get_config");
     if (!set_threads || !config)
-        return "the library is no OpenBLAS";
+        return "libopenblas.so.0 is not OpenBLAS";
     set_threads(threads);
     const char *version = config(); /* "OpenBLAS 0.3.21 NO_LAPACKE ..." */
     const size_t length = strcspn(version, " ") + 1;
@@ -198,7 +199,7 @@ static const char *open_blis(struct library *l, int threads)
     FIND(l, set_many_threads_fn, set_threads, "bli_thread_set_num_threads");
     FIND(l, text_fn, version, "bli_info_get_version_str");
     if (!set_threads || !version)
-        return "the library is no BLIS";
+        return "libblis.so.4 is not BLIS";
     set_threads(threads);
     snprintf(l->name, sizeof l->name, "BLIS %s, %s code", version(), blis_chosen(l));
     return NULL;
@@ -206,7 +207,7 @@ static const char *open_blis(struct library *l, int threads)
 
 /* ---- oneDNN ---- */
 
-/* Its threads are those of OpenMP. */
+/* It runs on the threads of OpenMP. */
 static const char *open_onednn(struct library *l, int threads)
 {
     struct version {
@@ -249,7 +250,7 @@ static const char *library_prepare(void *self, const struct product *product, in
     l->product = *product;
     *ways = l->packed || (product->m == 1 && l->sgemv) ? 2 : 1;
     if (product->type != HW_F32)
-        return "only its products of f32 are known here";
+        return "only products of f32 are measured on cpu";
     return l->packed ? onednn_product_prepare(l->packed, product) : NULL;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* rival_cublaslt.c - cuBLASLt, the CUDA toolkit's library for products, by its heuristics. */
+/* rival_cublaslt.c - cuBLASLt, the CUDA toolkit's library for products; its heuristics offer the
+ * ways. */
 #include "rival.h"
 #include "rival_cuda.h"
 
@@ -157,7 +158,7 @@ static const char *cublaslt_prepare(void *self, const struct product *p, int *wa
     if (s->heuristics(s->handle, s->product, s->layout[0], s->layout[1], s->layout[2],
                       s->layout[2], s->preference, WAYS, s->way, &s->ways) ||
         s->ways < 1)
-        return "it has no way to compute this product";
+        return "cuBLASLt has no way to compute this product";
     *ways = s->ways;
     return NULL;
 }

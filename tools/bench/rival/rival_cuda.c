@@ -25,7 +25,7 @@ const char *rival_cuda_enter(struct rival_cuda *cuda, void *stream)
     if (!cuda->driver || !rival_find(cuda->driver, "cuStreamGetCtx", &stream_context) ||
         !rival_find(cuda->driver, "cuCtxPushCurrent_v2", &push) ||
         !rival_find(cuda->driver, "cuCtxPopCurrent_v2", &cuda->pop))
-        return "libcuda.so.1 does not have cuStreamGetCtx() and its like";
+        return "libcuda.so.1 lacks cuStreamGetCtx() or another function";
     if (stream_context(stream, &context) || push(context))
         return "the context of the queue's stream cannot be made current";
     cuda->pushed = true;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* rival_cudnn.c - cuDNN, NVIDIA's library for neural networks: its attention, by its heuristics.
+/* rival_cudnn.c - attention by cuDNN, NVIDIA's library for neural networks; its heuristics offer
+ * the ways.
  *
- * cuDNN has no function for attention that may be called without its C++ headers. It is told the
- * operations one by one, and takes the whole for attention if they are the ones that these headers
- * (cudnn-frontend, an attention node) make of it. So the graph below has exactly those, in their
- * order: log and add, whose result nobody reads, included. Other graphs of the same value are
- * refused. */
+ * Without its C++ headers, cuDNN has no function for attention. It takes a graph of single
+ * operations, and recognizes attention only if these are exactly the ones that the headers
+ * (cudnn-frontend, an attention node) produce. So the graph below has the same operations in the
+ * same order, including log and add, whose result nobody reads. cuDNN refuses other graphs that
+ * compute the same. */
 #include "rival.h"
 #include "rival_cuda.h"
 
@@ -21,11 +22,11 @@ enum {
 #include "cudnn.def"
 };
 
-/* MADE: descriptors that are kept: of 19 tensors and 14 operations, two for each; the graph, the
- * heuristics, and for each way a configuration, an engine and a plan. */
+/* MADE bounds the descriptors that are kept: two for each of 19 tensors and 14 operations, the
+ * graph, the heuristics, and for each way a configuration, an engine and a plan. */
 enum { WAYS = 8, OPERATIONS = 14, MADE = 19 + 2 * OPERATIONS + 2 + 3 * WAYS + 1 };
 
-/* Of tensors in memory, and of numbers that are passed by value; others follow. */
+/* Ids of tensors in memory and of numbers passed by value; other ids follow. */
 enum { Q = 1, K, V, Y, SCALE, HIDDEN, NUMBERED };
 
 struct way {
@@ -40,7 +41,7 @@ struct cudnn {
 #include "cudnn.def"
     void *handle, *stream, *workspace;
     char name[40], way_name[40];
-    /* What was prepared. */
+    /* The prepared graph. */
     void *made[MADE];
     int made_count;
     void *operation[OPERATIONS];
@@ -49,7 +50,7 @@ struct cudnn {
     bool causal;
     struct way way[WAYS];
     float scale, hidden; /* hidden: the score of a key that a query does not see */
-    /* The first thing that failed since forget(); what is called after that does nothing. */
+    /* The first failure since forget(); later calls do nothing. */
     bool failed;
     char why[360];
 };
@@ -67,7 +68,7 @@ static void fail(struct cudnn *s, const char *what, int status)
     s->failed = true;
 }
 
-/* The handle still has the stream of the last call, which may be gone: one that recorded. */
+/* The handle still has the stream of the last call, which recorded and may be gone. */
 static void forget(struct cudnn *s)
 {
     s->set_stream(s->handle, s->stream);
@@ -129,7 +130,7 @@ static void finish(struct cudnn *s, void *descriptor, const char *what)
 
 struct tensor {
     int type;
-    int64_t id; /* 0: it is in no memory */
+    int64_t id; /* 0: not in memory */
     bool by_value;
     int64_t extent[4], stride[4]; /* batch, heads, rows, columns */
 };
@@ -166,7 +167,7 @@ static void *heads(struct cudnn *s, const struct attention_shape *a, int64_t id,
                                        .stride = { rows * row, a->size, row, 1 } });
 }
 
-/* The keys as the product takes them: transposed. */
+/* The keys, transposed for the product. */
 static void *transposed_keys(struct cudnn *s, const struct attention_shape *a)
 {
     const int64_t row = a->kv_heads * a->size;
@@ -282,7 +283,7 @@ static void *index_along(struct cudnn *s, const struct attention_shape *a, void 
                                              .y = scores(s, a, CUDNN_I32) });
 }
 
-/* A query sees the keys up to its own; there are as many of both. */
+/* A query sees the keys up to its own position; there are as many queries as keys. */
 static void *hide(struct cudnn *s, const struct attention_shape *a, void *score)
 {
     void *query = index_along(s, a, score, 2), *key = index_along(s, a, score, 3);
@@ -299,7 +300,7 @@ static void *hide(struct cudnn *s, const struct attention_shape *a, void *score)
                                              .y = scores(s, a, CUDNN_F32) });
 }
 
-/* The weights have the type of v, with which they are multiplied. */
+/* The weights get the type of v, because they are multiplied with it. */
 static void *softmax(struct cudnn *s, const struct attention_shape *a, void *score)
 {
     void *most = reduce(s, CUDNN_MOST, score, sums(s, a));
@@ -344,7 +345,7 @@ static void get(struct cudnn *s, void *descriptor, const struct attribute *a,
         fail(s, what, status);
 }
 
-/* Fills in descriptors of configurations of engines, the best one first; returns how many. */
+/* Fills in descriptors of engine configurations, the best one first; returns their number. */
 static int64_t ask_heuristics(struct cudnn *s, void *graph, void *config[WAYS])
 {
     const int mode = CUDNN_MODE_A;
@@ -391,7 +392,7 @@ static void plan(struct cudnn *s, void *config)
         s->way[s->way_count++] = way;
 }
 
-/* A configuration that does not work is left out; if none does, the first reason counts. */
+/* Skips configurations that do not work; if none works, returns the first reason. */
 static const char *cudnn_prepare(void *self, const struct attention_shape *a, int *ways)
 {
     struct cudnn *s = self;
@@ -399,7 +400,7 @@ static const char *cudnn_prepare(void *self, const struct attention_shape *a, in
     char why[sizeof s->why];
     forget(s);
     if (a->type == HW_F32)
-        return "it has no attention of f32";
+        return "cuDNN has no attention of f32";
     s->scale = 1 / sqrtf((float)a->size);
     s->causal = a->queries > 1;
     const int64_t count = ask_heuristics(s, describe(s, a), config);
@@ -488,7 +489,7 @@ static const char *open_library(struct cudnn *s)
     return NULL;
 }
 
-/* Before 9.10, it masks by the least number instead of -inf, as cudnn-frontend does. */
+/* Before 9.10, hidden scores are the least number instead of -inf, as in cudnn-frontend. */
 static const char *create(struct cudnn *s)
 {
     static char why[400];
