@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* inspect.c - `hw inspect`: what a model file holds. The text is printed from the JSON. */
+/* inspect.c - `hw inspect`: the contents of a model file. The text is made from the JSON. */
 #include "command/command.h"
 #include "command/options.h"
 #include "command/output.h"
@@ -18,8 +18,8 @@
 static const struct manual manual = {
     .about =
         "hw inspect - metadata and tensors of a model file\n\n"
-        "Reads any valid GGUF file, also one that hw run refuses, and says why it would. Extents\n"
-        "are listed as in the file: the elements of a row first.",
+        "Reads any valid GGUF file, and says if hw run would refuse it, and why. Extents are\n"
+        "listed as in the file: the elements of a row first.",
     .arguments = "[OPTION...] MODEL.gguf",
     .notes = "  hw inspect models/bard-3m-Q8_0.gguf\n"
              "  hw inspect --all MODEL.gguf             long texts and arrays in full\n"
@@ -32,8 +32,7 @@ enum { FEW = 8, TEXT_COLUMNS = 60 };
 
 /* ---- As JSON ---- */
 
-/* The elements of a tensor. They may exceed 2^64 only if its bytes did, which the reader
- * refuses. */
+/* The elements of a tensor; fewer than 2^64, because the reader checked its bytes. */
 static uint64_t elements_of(const struct gguf_tensor *tensor)
 {
     return tensor->bytes / gguf_type_bytes(tensor->type) * gguf_type_block(tensor->type);
@@ -110,8 +109,8 @@ static bool types_known(const struct gguf *file, struct fault *why)
     return true;
 }
 
-/* Adds "shape" and "refusal", each of them null if there is none. Without a device, not
- * everything that `hw run` checks can be checked. */
+/* Adds "shape" and "refusal", each null if there is none. `hw run` may refuse more files, because
+ * some checks need a device. */
 static void add_shape(json_t *tree, const struct gguf *file)
 {
     static struct fault why; /* large */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* metadata.c - see metadata.h. The reader has checked every length, so values are only
- * walked. */
+/* metadata.c - see metadata.h. Values need no checks: the reader has checked every length. */
 #define _POSIX_C_SOURCE 200809L
 #include "metadata.h"
 
@@ -12,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The shortest decimal number that is read as the same f32: 1e-05, not 9.99999975e-06. */
+/* The shortest decimal number that reads back as the same f32: 1e-05, not 9.99999975e-06. */
 static double shortest(float value)
 {
     char text[32];

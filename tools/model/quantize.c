@@ -24,13 +24,13 @@ static const struct manual manual = {
         "hw quantize - a model file with its matrices in another type\n\n"
         "TYPE is f32, f16, bf16, q8_0, q4_0, q4_1, q5_0, q5_1, q4_K (Q4_K_S), q5_K (Q5_K_S) or\n"
         "q6_K, or one of the mixtures Q4_K_M and Q5_K_M. Norms and biases stay as they are. OUT\n"
-        "appears when it is whole.",
+        "appears when it is complete.",
     .arguments = "[OPTION...] IN.gguf OUT.gguf TYPE",
     .notes =
         "  hw quantize MODEL-F16.gguf MODEL-Q4_K_M.gguf Q4_K_M\n"
         "  hw quantize --dry-run -v MODEL-F16.gguf OUT.gguf q8_0\n"
         "  hw quantize --force MODEL-F32.gguf MODEL-F16.gguf f16 --json\n\n"
-        "After Ctrl-C there is no OUT, or the old one. The exit status is 1 on failure.",
+        "After Ctrl-C, OUT is unchanged, or absent if it is new. The exit status is 1 on failure.",
 };
 
 struct wishes {
@@ -113,7 +113,7 @@ static void print_step(const struct quantize_step *step)
     say("\n");
 }
 
-/* Tensors that get another type than asked for are always listed. */
+/* Lists tensors that get another type than requested, or all with --verbose. */
 static void print_result(const struct work *work)
 {
     const struct quantize_plan *plan = &work->plan;
@@ -172,7 +172,7 @@ static void tell(const struct work *work)
 
 /* ---- The command ---- */
 
-/* OUT must not be IN under another name, and is replaced only if that was asked for. */
+/* OUT must not be IN under another name; only --force replaces it. */
 static bool check_output(const struct work *work, struct fault *why)
 {
     struct stat in, out;
@@ -258,7 +258,7 @@ int cmd_quantize(int argc, const char **argv)
         { "force", 'f', POPT_ARG_NONE, &wishes.force, 0,
           "replace OUT if it exists; its permissions stay", NULL },
         { "dry-run", 'n', POPT_ARG_NONE, &wishes.dry_run, 0,
-          "say what would be written, and write nothing", NULL },
+          "show what would be written, and write nothing", NULL },
         { "verbose", 'v', POPT_ARG_NONE, &wishes.verbose, 0, "list every tensor", NULL },
         { "device", 'd', POPT_ARG_STRING, &wishes.device, 0,
           "as in HW_BACKENDS: cpu, cuda:0, 'cuda,cpu' (the recommended one)", "D" },

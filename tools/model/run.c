@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* run.c - `hw run`: text from a model file, the perplexity of a text, or how fast the model is. */
+/* run.c - `hw run`: text from a model file, the perplexity of a text, or the speed of the model. */
 #define _POSIX_C_SOURCE 200809L
 #include "run.h"
 #include "command/bar.h"
@@ -24,10 +24,10 @@
 
 static const struct manual manual = {
     .about =
-        "hw run - text from a model file, the perplexity of a text, or how fast the model is\n\n"
+        "hw run - text from a model file, the perplexity of a text, or the model's speed\n\n"
         "Reads GGUF files of the llama, mistral3, qwen2 and qwen3 architectures. The text goes to\n"
-        "standard output as it is produced, the summary to standard error. Without --temperature\n"
-        "the most probable token is always taken, so the same prompt gives the same text.",
+        "standard output as it is produced, the summary to standard error. Without --temperature,\n"
+        "it always takes the most probable token, so the same prompt gives the same text.",
     .arguments = "[OPTION...] MODEL.gguf | --shape NAME --bench",
     .notes =
         "  hw run models/bard-3m-Q8_0.gguf --prompt 'ROMEO:'\n"
@@ -44,8 +44,8 @@ static const struct manual manual = {
 enum {
     DEFAULT_COUNT = 128,
     MAX_SCORES = 4 << 20,
-    LARGE_FILE = 256 << 20, /* bytes: packing takes half a second or more */
-    SHORT_PROMPT = 64       /* tokens: packing first would gain less than it takes */
+    LARGE_FILE = 256 << 20, /* bytes: packing such a file takes half a second or more */
+    SHORT_PROMPT = 64       /* tokens: packing first would take longer than it saves */
 };
 
 /* ---- The options ---- */
@@ -111,7 +111,7 @@ static bool read_cache_types(const char *words, struct run *run)
            read_cache_type(comma ? comma + 1 : first, &run->value_type);
 }
 
-/* Different for each run, however quickly runs follow each other. */
+/* A different seed for each run, however quickly runs follow each other. */
 static int64_t seed_of_chance(void)
 {
     struct timespec time;
@@ -127,7 +127,7 @@ static bool fits_together(const struct words *w)
     const int task = w->bench ? BENCH : w->perplexity ? PERPLEXITY : TEXT;
     const struct {
         const char *option, *word;
-        int tasks; /* that have it */
+        int tasks; /* that accept it */
     } rows[] = {
         { "--perplexity", w->perplexity, PERPLEXITY },
         { "--prompt", w->prompt, TEXT | BENCH },
@@ -183,7 +183,7 @@ static bool read_model(struct run *run)
            (run->recipe || is_known("type", run->type, recipe_names()));
 }
 
-/* Nothing has been opened yet if this fails. */
+/* Called before anything is opened. */
 static bool read_words(struct run *run)
 {
     const struct words *w = run->words;
@@ -383,8 +383,8 @@ static bool read_setting(struct run *run, bool *set, struct fault *why)
     return good;
 }
 
-/* That of the matrix which is stored the most precisely: activations need no more bits. If all are
- * blocks or 16 bits, activations are rounded to 8 bits beside blocks alone. */
+/* The precision of the most precise matrix: activations need no more bits. If every matrix has
+ * blocks or 16 bits, activations are rounded to 8 bits only in products with blocks. */
 static const char *precision_of(const struct gguf *file)
 {
     const char *precision = "fp16";
@@ -400,8 +400,7 @@ static const char *precision_of(const struct gguf *file)
     return precision;
 }
 
-/* Without an option or a setting, the weights say; keys and values are activations that are
- * stored. */
+/* Without an option or a setting, the weights decide; keys and values count as activations. */
 static bool choose_precision(struct run *run, bool *set, struct fault *why)
 {
     if (!*run->precision && !read_setting(run, set, why))
@@ -414,11 +413,12 @@ static bool choose_precision(struct run *run, bool *set, struct fault *why)
 }
 
 /* --device takes the same values as HW_BACKENDS: "cuda:0" is that device alone, "cuda,cpu" allows
- * the second as fallback. Devices that are not named are not woken. */
+ * the second as fallback. Other devices are not started. */
 static bool open_device(struct run *run, struct fault *why)
 {
-    bool set =
-        false; /* the library knows the precision already, and what is wrong with it */
+    /* The environment or the configuration file has a precision. hw_open() reports if it is
+     * invalid. */
+    bool set = false;
     if (!choose_precision(run, &set, why))
         return false;
     const struct hw_options options = { .size = sizeof options,
@@ -431,16 +431,16 @@ static bool open_device(struct run *run, struct fault *why)
     return run->device || fault(why, "no device can be used; see 'hw status'");
 }
 
-/* Whether packing waits until the first token is out: it takes seconds for a large file, and a
- * short prompt takes less with the weights as they are. */
+/* Whether to pack after the first token: packing a large file takes seconds, and a short prompt is
+ * computed sooner with the weights as stored. */
 static bool starts_soon(const struct run *run)
 {
     return !run->words->bench && !run->words->perplexity && run->file->size >= LARGE_FILE &&
            run->prompt.count <= SHORT_PROMPT;
 }
 
-/* Large batches have activations in 16 bits if the precision allows that, on devices that have
- * memory of their own: what is not a product takes as long as its bytes there. */
+/* Large batches have activations in 16 bits if the precision allows that, on devices with memory of
+ * their own: ops other than products are limited by bytes there. */
 static bool uses_16_bits(const struct run *run)
 {
     struct hw_device_info info = { .size = sizeof info };
@@ -455,8 +455,8 @@ static int32_t heads_type(const struct run *run)
     return uses_16_bits(run) && in_cache ? HW_F16 : HW_F32;
 }
 
-/* Gate and up are bf16 beside weights that are, and beside blocks if activations may be rounded to
- * 8 bits. */
+/* Gate and up are bf16 with weights in bf16, and with blocks if activations may be rounded to 8
+ * bits. */
 static uint32_t inner_bf16(const struct run *run)
 {
     const bool blocks = strcmp(run->precision, "int8") == 0;
@@ -467,7 +467,7 @@ static uint32_t inner_bf16(const struct run *run)
     return uses_16_bits(run) ? types : 0;
 }
 
-/* The cache has room for what this run can fill, at most the model's context. */
+/* The cache has room for the tokens of this run, at most the model's context. */
 static bool load(struct run *run, struct fault *why)
 {
     const int64_t limit = run->shape.context, prompt = (int64_t)run->prompt.count;
@@ -526,7 +526,7 @@ static void print_text(const char *bytes, size_t length)
     }
 }
 
-/* Adds a token to the text, and prints the characters that are complete. */
+/* Adds a token to the text, and prints its complete characters. */
 static bool emit(struct run *run, int32_t token, struct fault *why)
 {
     const size_t before = run->text.length;
@@ -557,7 +557,7 @@ static bool choose(struct run *run, struct sampler *sampler, float *scores, int3
                       "kernel is wrong (see 'hw verify')");
 }
 
-/* Emits a token, and finds out whether it ends the text; `left`: how many may follow. */
+/* Emits a token, and checks whether it ends the text; `left`: how many may follow. */
 static bool take(struct run *run, int32_t token, int64_t left, struct fault *why)
 {
     if (tokenizer_is_end(run->tokenizer, token))
@@ -573,14 +573,14 @@ static bool take(struct run *run, int32_t token, int64_t left, struct fault *why
     return true;
 }
 
-/* A part of the weights after each token but the last: see starts_soon(). */
+/* Packs a part of the weights, after each token but the last: see starts_soon(). */
 static bool pack_part(struct run *run, struct fault *why)
 {
     return run->ended || llama_pack_part(run->llama, why);
 }
 
-/* Takes the most probable token again and again, behind `token`, which the device knows. The text
- * is a step behind the device, if that works on its own. */
+/* Takes the most probable token repeatedly, after `token`, which the device has. If the device
+ * works asynchronously, the text is one step behind it. */
 static bool go_on_greedily(struct run *run, int32_t token, struct fault *why)
 {
     const int64_t room = llama_context(run->llama) - llama_length(run->llama);
@@ -615,8 +615,9 @@ static bool go_on_drawing(struct run *run, struct sampler *sampler, float *score
     return good;
 }
 
-/* Generates until something ends the text; `token` is the first. That is always chosen on the
- * host, so that scores that are not numbers are noticed; of equal scores both take the first. */
+/* Generates until something ends the text; `token` is the first. The host always chooses that
+ * one, to notice scores that are not numbers. Among equal scores, host and device both take the
+ * first. */
 static bool go_on(struct run *run, struct sampler *sampler, float *scores, int32_t token,
                   struct fault *why)
 {
@@ -624,7 +625,7 @@ static bool go_on(struct run *run, struct sampler *sampler, float *scores, int32
     const bool good = run->sampling.temperature > 0
                           ? go_on_drawing(run, sampler, scores, token, why)
                           : go_on_greedily(run, token, why);
-    /* Packing is told apart. */
+    /* The time of packing is reported separately. */
     run->step_seconds = now() - start - (llama_memory(run->llama).pack_seconds - packing);
     return good;
 }
@@ -759,7 +760,7 @@ static int run_model(struct run *run)
         run_tell_json(run);
     else if (out_flush() == 0)
         run_tell(run);
-    /* A partial score is not what was asked for; a text may end anywhere. */
+    /* A partial score is a failure; a text may end anywhere. */
     good = good && run->perplexity.tokens == run->perplexity.wanted;
     close_all(run);
     return good ? EXIT_SUCCESS : EXIT_FAILED;
@@ -792,7 +793,7 @@ int cmd_run(int argc, const char **argv)
         { "top-p", '\0', POPT_ARG_STRING, &w.top_p, 0,
           "draw from the most probable tokens that together reach P (1: from all)", "P" },
         { "seed", '\0', POPT_ARG_STRING, &w.seed, 0,
-          "of the random numbers, 0 to 2^63-1 (different each time)", "S" },
+          "seed of the random numbers, 0 to 2^63-1 (different each time)", "S" },
         { "device", 'd', POPT_ARG_STRING, &w.device, 0,
           "as in HW_BACKENDS: cpu, cuda:0, 'cuda,cpu' (the recommended one)", "D" },
         { "kv-type", '\0', POPT_ARG_STRING, &w.kv_type, 0,
@@ -812,11 +813,11 @@ int cmd_run(int argc, const char **argv)
         { "perplexity", '\0', POPT_ARG_STRING, &w.perplexity, 0,
           "score this text instead of producing one", "FILE" },
         { "bench", '\0', POPT_ARG_NONE, &w.bench, 0,
-          "measure instead: prompts of -p tokens (512), producing -n tokens (128)", NULL },
+          "measure instead: reading -p tokens (512), and producing -n tokens (128)", NULL },
         { "depth", '\0', POPT_ARG_STRING, &w.depth, 0,
-          "--bench: tokens before those that are measured (0)", "N[,N...]" },
+          "--bench: tokens in the cache before each measurement (0)", "N[,N...]" },
         { "repetitions", 'r', POPT_ARG_STRING, &w.repetitions, 0,
-          "--bench: how often to measure each (5)", "N" },
+          "--bench: repetitions of each measurement (5)", "N" },
         { "shape", '\0', POPT_ARG_STRING, &w.shape, 0,
           "--bench: random weights instead of a file: tiny, tinyllama, llama-2-7b, "
           "mistral-7b, llama-3-8b",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* run.h - one run of `hw run`: its options, what is open, its results. */
+/* run.h - one run of `hw run`: its options, its open objects, its results. */
 #ifndef HW_TOOL_RUN_H
 #define HW_TOOL_RUN_H
 
@@ -18,7 +18,7 @@ struct words {
     int bench, no_pack;
 };
 
-/* What --bench measures: a prompt, or tokens one after the other, behind `depth` tokens. */
+/* A measurement of --bench: a prompt, or single tokens, after `depth` tokens. */
 struct trial {
     int64_t prompt, count; /* one of them is 0 */
     int64_t depth;
@@ -60,16 +60,15 @@ struct run {
     int trial_count, repetitions; /* of each trial */
 };
 
-/* Whether the word is a whole number in the range; complains if not. NULL leaves the value as it
- * is. */
+/* Reads a whole number in the range; complains if it is none. NULL leaves the value unchanged. */
 bool run_whole(const char *option, const char *word, int64_t low, int64_t high,
                int64_t *value);
 
 /* Whether Ctrl-C was pressed. */
 bool run_interrupted(void);
 
-/* --bench: reads what to measure from the options; says how many tokens the cache must have room
- * for; measures, and prints the table. */
+/* For --bench: reads the measurements from the options; returns the tokens that the cache must
+ * hold; measures, and prints the table. */
 bool bench_read(struct run *run);
 int64_t bench_context(const struct run *run);
 bool bench_run(struct run *run, struct fault *why);
@@ -77,8 +76,8 @@ bool bench_run(struct run *run, struct fault *why);
 /* The measured trials as an array. */
 json_t *bench_json(const struct run *run);
 
-/* Prints rates, device, memory, and which ops ran where: to standard error, or, together with the
- * text or the score, as one JSON object. */
+/* Prints rates, device, memory, and where ops ran: to standard error, or as one JSON object
+ * together with the text or the score. */
 void run_tell(const struct run *run);
 void run_tell_json(const struct run *run);
 

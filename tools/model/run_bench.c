@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* run_bench.c - `hw run --bench`: how fast a model reads prompts and produces tokens. */
+/* run_bench.c - `hw run --bench`: the speed of a model at reading prompts and producing tokens. */
 #include "command/bar.h"
 #include "command/output.h"
 #include "run.h"
@@ -78,7 +78,7 @@ int64_t bench_context(const struct run *run)
 
 /* ---- Measuring ---- */
 
-/* Where the work is, for the progress bar. */
+/* The measurements in progress. */
 struct work {
     struct run *run;
     int32_t *prompt; /* ids, as many as the longest needs */
@@ -86,7 +86,8 @@ struct work {
     uint64_t done, total; /* passes */
 };
 
-/* As greedy text is produced. The first step repeats the best token of what was run before. */
+/* Produces tokens as for greedy text. The first step uses the best token after the earlier
+ * input. */
 static bool produce(struct run *run, int64_t count, struct fault *why)
 {
     const int64_t ahead = llama_runs_ahead(run->llama) ? 2 : 1;
@@ -120,7 +121,7 @@ static bool measure_pass(struct work *work, const struct trial *t, double *rate,
     return true;
 }
 
-/* The first pass is not counted: it compiles kernels and touches memory for the first time. */
+/* The first pass does not count: it compiles kernels and touches new memory. */
 static bool measure_trial(struct work *work, struct trial *t, struct fault *why)
 {
     const int count = work->run->repetitions;
@@ -131,7 +132,7 @@ static bool measure_trial(struct work *work, struct trial *t, struct fault *why)
     return true;
 }
 
-/* What is not finite may be computed faster, or be a sign of work left out. */
+/* Scores that are not finite may be computed faster, or be a sign of skipped work. */
 static bool check_scores(struct run *run, struct fault *why)
 {
     const size_t count = (size_t)run->shape.vocabulary;
@@ -150,7 +151,7 @@ static bool measure_all(struct work *work, struct fault *why)
 {
     struct run *run = work->run;
     const int64_t most = bench_context(run);
-    for (int64_t i = 0; i < most; i++) /* any ids will do that differ */
+    for (int64_t i = 0; i < most; i++) /* any different ids will do */
         work->prompt[i] = (int32_t)(i * 7919 % run->shape.vocabulary);
     for (int i = 0; i < run->trial_count; i++)
         if (!measure_trial(work, &run->trials[i], why) || !check_scores(run, why))

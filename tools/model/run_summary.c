@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How many ops the device computed, and which ones other devices did. Copies are not
- * counted, because they only move data to the device and back. */
+/* The number of ops that the device computed, and the ops that others did. Copies do not count,
+ * because they only move data to the device and back. */
 struct tally {
     uint64_t own, elsewhere, bytes;
     uint64_t compared, wrong; /* copies included */
@@ -31,7 +31,7 @@ static bool has_shadow(const json_t *explain)
     return false;
 }
 
-/* The devices that computed what fell back, according to the library's report. */
+/* The devices that computed ops that fell back, from the library's report. */
 static json_t *count_devices(struct hw_context *context, bool *shadow)
 {
     struct report report = { .context = context };

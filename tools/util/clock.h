@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* clock.h - a clock that never goes back. */
+/* clock.h - a monotonic clock. */
 #ifndef HW_MODEL_CLOCK_H
 #define HW_MODEL_CLOCK_H
 

@@ -6,8 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Initialise with zeros; free(bytes) at the end. Terminated by a NUL once anything was
- * appended. */
+/* Initialise with zeros; free(bytes) at the end. After the first append, a NUL terminates it. */
 struct text {
     char *bytes;
     size_t length, room;

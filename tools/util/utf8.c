@@ -11,8 +11,7 @@ int utf8_length(unsigned char lead)
     return lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
 }
 
-/* The second byte is where overlong forms, surrogates and code points above U+10FFFF are
- * refused. */
+/* The second byte tells overlong forms, surrogates and code points above U+10FFFF. */
 bool utf8_continues(unsigned char lead, int index, unsigned char byte)
 {
     unsigned char low = 0x80, high = 0xbf;

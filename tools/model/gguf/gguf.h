@@ -8,8 +8,8 @@
  * has the same bytes.
  *
  * A struct gguf is immutable once opened, so any number of threads may read it. Truncating
- * the file while it is open is not detected: what it has lost is SIGBUS where it is mapped,
- * and the end of the file for those who read `fd`. */
+ * the file while it is open is not detected: reading the lost part raises SIGBUS in the
+ * mapping, and ends early through `fd`. */
 #ifndef HW_MODEL_GGUF_H
 #define HW_MODEL_GGUF_H
 
@@ -110,8 +110,7 @@ struct gguf *gguf_open(const char *path, struct fault *why);
 struct gguf *gguf_parse(const void *bytes, size_t size, const char *name,
                         struct fault *why);
 
-/* Closes the file, and releases the mapping and everything that was returned from it. NULL is
- * allowed. */
+/* Closes the file, and releases the mapping and everything returned from it. Accepts NULL. */
 void gguf_close(struct gguf *file);
 
 /* Return NULL if the file has none of that name. */

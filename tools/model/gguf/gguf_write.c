@@ -63,7 +63,7 @@ static int open_nameless(const char *path)
 
 static bool open_part(struct gguf_writer *w, struct fault *why)
 {
-    if (access(w->part, F_OK) == 0) /* the name is needed later, if not now */
+    if (access(w->part, F_OK) == 0) /* the name will be needed later */
         return fault(why, "%s: is in the way; remove it", w->part);
     if (errno == ENAMETOOLONG)
         return fault(why, "%s: cannot be created: %s", w->part, strerror(errno));
@@ -75,7 +75,7 @@ static bool open_part(struct gguf_writer *w, struct fault *why)
     return w->named || fault(why, "%s: cannot be created: %s", w->path, strerror(errno));
 }
 
-/* The file that will be replaced may be secret, or for everybody. */
+/* The new file gets the permissions of the one that it replaces. */
 static bool copy_mode(const struct gguf_writer *w, struct fault *why)
 {
     struct stat old;
@@ -83,7 +83,7 @@ static bool copy_mode(const struct gguf_writer *w, struct fault *why)
            fault(why, "%s: cannot keep its permissions: %s", w->path, strerror(errno));
 }
 
-/* Not longer than it must be, because the name of the file may be as long as names can be. */
+/* A short name, because one longer than the name of the file could exceed the limit. */
 static char *part_of(const char *path)
 {
     char *folder = folder_of(path), *part = NULL;

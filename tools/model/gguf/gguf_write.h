@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* gguf_write.h - writes a GGUF file of version 3 that appears under its name only when it
- * is whole.
+/* gguf_write.h - writes a GGUF file of version 3, which appears under its name only when it
+ * is complete.
  *
  * First all pairs and tensors are described, then the data of the tensors follow in the
- * same order, in pieces of any size. Every function that fails writes the reason to
- * `why`; then nothing is left to do but gguf_abandon(). */
+ * same order, in pieces of any size. A function that fails writes the reason to `why`;
+ * after that, only gguf_abandon() may be called. */
 #ifndef HW_MODEL_GGUF_WRITE_H
 #define HW_MODEL_GGUF_WRITE_H
 
@@ -18,7 +18,7 @@ struct gguf_target {
     bool replace;     /* a file of that name, whose permissions the new one gets */
 };
 
-/* Begins a file without a name, in the folder of the target, where it can be renamed. */
+/* Begins a file without a name in the folder of the target. */
 struct gguf_writer *gguf_create(const struct gguf_target *target, struct fault *why);
 
 /* Copies a pair of an open file, or adds a number. */
@@ -36,12 +36,11 @@ bool gguf_put_tensor(struct gguf_writer *writer, const struct gguf_tensor *like,
 bool gguf_put_data(struct gguf_writer *writer, const void *bytes, size_t size,
                    struct fault *why);
 
-/* Waits until the file is on the disk, and gives it its name. Fails if data are missing, or
- * if a file has that name by now and must not be replaced. The writer is gone if this
- * succeeds. */
+/* Waits until the file is on the disk, gives it its name, and frees the writer. Fails if data
+ * are missing, or if a file with that name exists and must not be replaced. */
 bool gguf_finish(struct gguf_writer *writer, struct fault *why);
 
-/* Removes what was written. NULL is allowed. */
+/* Removes the unfinished file. Accepts NULL. */
 void gguf_abandon(struct gguf_writer *writer);
 
 #endif

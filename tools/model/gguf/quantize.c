@@ -56,7 +56,7 @@ const struct recipe *recipe_find(const char *name)
 
 /* ---- Which type ---------------------------------------------------------------------- */
 
-/* What all tensors of a file are decided by. */
+/* Facts of a file that decide the types of its tensors. */
 struct choice {
     const struct recipe *recipe;
     bool pure;
@@ -88,8 +88,8 @@ static int64_t layer_of(struct gguf_string name)
     return i > 4 && i < name.length && name.bytes[i] == '.' ? layer : -1;
 }
 
-/* Norms, biases and whatever else is small and matters stay as they are, and so do the
- * matrices that choose experts. */
+/* Norms, biases and other small tensors stay as they are, and so do the matrices that choose
+ * experts. */
 static bool is_matrix(const struct gguf_tensor *tensor)
 {
     const uint64_t *extents = tensor->extents;
@@ -125,7 +125,7 @@ static uint32_t type_wanted(const struct choice *c, const struct gguf_tensor *te
     return type;
 }
 
-/* A type of similar precision whose blocks the rows fill. */
+/* A type of similar precision for rows that are not whole blocks of the first one. */
 static uint32_t type_that_fits(const struct gguf_tensor *tensor, uint32_t wanted)
 {
     static const uint32_t smaller[][2] = { { GGUF_TYPE_Q4_K, GGUF_TYPE_Q5_0 },
@@ -219,7 +219,8 @@ static bool convert(struct job *job, const void *from, int32_t from_dtype, void 
                  hw_dtype_name(to_dtype), hw_message());
 }
 
-/* A quantiser would make something of a NaN, and f16 has no large numbers. */
+/* Refuses NaN and infinities, which a quantiser would turn into numbers, and numbers too large
+ * for f16. */
 static bool check_values(const struct job *job, const struct quantize_step *step,
                          const float *values, int64_t count, struct fault *why)
 {
@@ -259,8 +260,8 @@ static bool write_chunk(struct job *job, const struct quantize_step *step, uint6
         (size_t)count / gguf_type_block(step->to) * gguf_type_bytes(step->to), why);
 }
 
-/* Rows are whole blocks of both types, so a tensor may be cut anywhere that is a whole
- * number of blocks of both: CHUNK_ELEMENTS is. */
+/* Rows are whole blocks of both types, so a tensor may be cut at any whole number of blocks of
+ * both, as CHUNK_ELEMENTS is. */
 static bool write_converted(struct job *job, const struct quantize_step *step,
                             struct fault *why)
 {
@@ -318,7 +319,7 @@ static bool describe_pairs(struct job *job, const struct recipe *recipe, struct 
                         why);
 }
 
-/* Finds out what no device converts before anything is written. */
+/* Tries all conversions on a few elements before anything is written. */
 static bool try_types(struct job *job, struct fault *why)
 {
     memset(job->values, 0, CHUNK_ELEMENTS * sizeof *job->values);

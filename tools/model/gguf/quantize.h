@@ -7,7 +7,7 @@
 
 #include <hw/hw.h>
 
-/* Which types a file of this name has. */
+/* The types of the tensors in a file, by a name such as Q4_K_M. */
 struct recipe;
 
 /* The recipes' names, terminated by NULL, and the recipe of a name, in capitals or not;
@@ -15,7 +15,7 @@ struct recipe;
 const char *const *recipe_names(void);
 const struct recipe *recipe_find(const char *name);
 
-/* What becomes of a tensor. */
+/* The conversion of a tensor. */
 struct quantize_step {
     const struct gguf_tensor *from;
     uint32_t to; /* the type; that of `from` if it is copied as it is */
@@ -46,7 +46,7 @@ struct quantize_output {
     void *user;
 };
 
-/* Writes the file. It appears only when it is whole.
+/* Writes the file. It appears only when it is complete.
  * Memory is bounded, whatever the size of the tensors. */
 bool quantize_write(const struct gguf *file, const struct recipe *recipe,
                     const struct quantize_plan *plan, const struct quantize_output *output,

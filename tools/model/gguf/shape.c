@@ -99,8 +99,7 @@ static bool read_extent(const struct gguf *file, const struct shape *shape,
     return true;
 }
 
-/* Numbers outside of these are not meant, and neither are those whose reciprocal f32 cannot
- * store. */
+/* Numbers outside of this range are mistakes, as are those whose reciprocal does not fit f32. */
 static const double smallest = 1e-30, largest = 1e30;
 
 /* Reads a number of at least `low`; if absent, `fallback`, or an error if that is 0. */
@@ -125,7 +124,7 @@ static bool read_number(const struct gguf *file, const struct shape *shape,
     return true;
 }
 
-/* Reads the tokens that attention looks back on, itself included; 0 or absent: all. */
+/* Reads how many tokens attention looks back on, its own included; 0 or absent: all. */
 static bool read_window(const struct gguf *file, struct shape *shape, struct fault *why)
 {
     char key[96];

@@ -30,16 +30,16 @@ static struct hw_tensor stored_as(int32_t dtype, struct hw_tensor tensor)
     return tensor;
 }
 
-/* Large batches may have activations in 16 bits, which take half as long to write and to read. Few
- * rows have none: devices combine ops of f32, and round a row to 8 bits once. Tuned kernels need
- * rows of whole pieces of 16 bytes. */
+/* Large batches may have activations in 16 bits, which take half as long to write and to read.
+ * Small batches keep f32, because devices combine ops of f32, and round a row to 8 bits once. Tuned
+ * kernels need rows that are a multiple of 16 bytes. */
 static bool fits_16_bits(int64_t rows, int64_t cols)
 {
     return rows >= LLAMA_LARGE && cols % 8 == 0;
 }
 
-/* Of queries, keys, values and what attention makes of them. A norm of heads hides how large their
- * elements are before it: f16 may not hold them. */
+/* The type of queries, keys, values and the output of attention. f32 if heads are normed: before
+ * the norm, elements may be too large for f16. */
 static int32_t heads_type(const struct llama *l, int64_t rows)
 {
     const struct shape *s = &l->shape;
@@ -48,7 +48,7 @@ static int32_t heads_type(const struct llama *l, int64_t rows)
     return fits && !s->head_norm ? l->heads_type : HW_F32;
 }
 
-/* Of gate and up. */
+/* The type of gate and up. */
 static int32_t inner_type(const struct llama *l, const struct layer *layer, int64_t rows)
 {
     const uint32_t types = 1u << layer->gate.dtype | 1u << layer->up.dtype |
@@ -171,13 +171,13 @@ static enum hw_status cache(struct llama *l, struct hw_tensor x, struct hw_tenso
     return hw_set_rows(l->queue, &op);
 }
 
-/* The last rows of a batch: those whose output is wanted. */
+/* The last rows of a batch, whose output is needed. */
 struct last {
     int64_t begin, count;
 };
 
-/* normed = attention(normed) . output^T, for the last of a batch of `rows`. All of them leave their
- * keys and values. */
+/* normed = attention(normed) . output^T, for the last ones of a batch of `rows`. All rows store
+ * their keys and values. */
 static enum hw_status attend(struct llama *l, const struct layer *layer, int64_t rows,
                              struct last last)
 {
@@ -265,8 +265,8 @@ static enum hw_status embed(struct llama *l, int64_t rows)
     return status ? status : hw_rmsnorm(l->queue, &norm);
 }
 
-/* From ids to the normed output of the last layer, for a batch of `rows`: that of the last `wanted`
- * of them. In the last layer, the others only leave their keys and values. */
+/* From the ids of a batch of `rows` to the normed output of the last layer, for the last `wanted`
+ * rows. In the last layer, the other rows only store their keys and values. */
 static enum hw_status decode(struct llama *l, int64_t rows, int64_t wanted)
 {
     enum hw_status status = embed(l, rows);
@@ -319,8 +319,8 @@ static struct slot *slot_of(struct llama *l, uint64_t step)
 }
 
 /* Begins a step of `rows` tokens: uploads the new length of the cache, positions and ids. Without
- * `tokens`, the id is the best token of the step before, which is in its place already. Waits only
- * if too many steps are on their way. */
+ * `tokens`, the id is the best token of the previous step, which is already in place. Waits only if
+ * too many steps are pending. */
 static enum hw_status send_inputs(struct llama *l, const int32_t *tokens, int64_t rows)
 {
     struct slot *slot = slot_of(l, l->steps);
@@ -398,7 +398,7 @@ bool llama_next(struct llama *l, int32_t *token, struct fault *why)
     return true;
 }
 
-/* Copies to the host, after everything that was submitted. */
+/* Copies to the host, after all submitted work. */
 static bool fetch(struct llama *l, const struct hw_tensor *from, void *data,
                   struct fault *why)
 {

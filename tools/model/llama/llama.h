@@ -2,7 +2,7 @@
 /* llama.h - the LLaMA decoder on one device: weights as in the file, a KV cache, and the
  * ops that turn tokens into scores for the next one. Written on <hw/hw.h> alone.
  *
- * Activations are f32, but for what llama_settings allows in large batches. Everything that
+ * Activations are f32, unless llama_settings allows other types in large batches. Everything that
  * changes from token to token (ids, positions, the length of the cache) is in device
  * memory, so one recorded graph serves every decode step, and the device need not wait for
  * the host between greedy ones.
@@ -25,18 +25,19 @@ enum { LLAMA_LARGE = 128 };
 
 struct llama_settings {
     int32_t key_type, value_type; /* of the cache, see hw_attention(); default HW_F32 */
-    /* Of batches of LLAMA_LARGE tokens or more: the type of queries, keys, values and what
-     * attention makes of them, unless their heads are normed; default HW_F32. And beside weights
-     * of which types gate and up are bf16, as bits 1 << dtype; default: none. */
+    /* For batches of LLAMA_LARGE tokens or more: the type of queries, keys, values and the output
+     * of attention, unless heads are normed (default HW_F32); and the types of weights, as bits 1
+     * << dtype, with which gate and up are bf16 (default: none). */
     int32_t heads_type;
     uint32_t inner_bf16;
     /* tokens that the cache has room for; the default and the limit is that of the model */
     int64_t context;
-    int64_t batch; /* tokens of a long text that are processed at once; default: 2048 if the
+    int64_t batch;      /* tokens of a long text processed at once; default: 2048 if the
                          * device has much memory of its own, otherwise 512 */
-    int64_t score_rows; /* how many of these llama_score() scores at once; default 1 */
+    int64_t score_rows; /* how many of these llama_score() scores at once; default: 1 */
     bool pack; /* weights in the device's own layout, if it has one and memory for a copy */
-    bool pack_later; /* by llama_pack_part(), those that the device reads in the file */
+    bool
+        pack_later; /* leave weights that the device reads in the file to llama_pack_part() */
     /* in bytes of uploaded weights, then in matrices that are packed; may be NULL */
     void (*progress)(void *user, uint64_t done, uint64_t total);
     void *user;
@@ -54,7 +55,7 @@ struct llama_memory {
 
 /* Checks every weight against `shape`, allocates memory, records the decode graph, then
  * uploads the weights. A device that shares the host's memory reads them in the file
- * instead, or packs them from there. The weights of a file of random_model() are made up.
+ * instead, or packs them from there. A file of random_model() gets random weights.
  * Returns NULL with the reason in `why`, and leaves nothing behind. `file` and the context of
  * `device` must stay open until llama_free(). */
 struct llama *llama_load(const struct gguf *file, const struct shape *shape,
@@ -68,9 +69,8 @@ void llama_free(struct llama *llama);
 bool llama_feed(struct llama *llama, const int32_t *tokens, int64_t count,
                 struct fault *why);
 
-/* Packs the next part of the weights that `pack_later` left, after which the steps use it. So the
- * first token does not wait until all are packed. Waits for the device. Does nothing if none is
- * left. */
+/* Packs the next part of the weights that `pack_later` left; later steps use it. So the first token
+ * does not wait for packing. Waits for the device. Does nothing if no part is left. */
 bool llama_pack_part(struct llama *llama, struct fault *why);
 
 /* For the last token fed: its `vocabulary` scores (logits) for the next token, or only the
@@ -85,8 +85,7 @@ bool llama_best(struct llama *llama, int32_t *token, struct fault *why);
 bool llama_advance(struct llama *llama, struct fault *why);
 bool llama_next(struct llama *llama, int32_t *token, struct fault *why);
 
-/* Whether the device works while the host does something else, so that it should have a step to go
- * on with. */
+/* Whether the device works asynchronously, so that it should always have a step ahead. */
 bool llama_runs_ahead(const struct llama *llama);
 
 /* As llama_feed(), and calls `row` with the scores after every token, in order. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* llama_load.c - from a file to a model that can run: its weights on the device, the cache and
- * scratch memory, and the recorded step of one token. */
+/* llama_load.c - makes a model of a file: weights on the device, the cache, scratch memory, and the
+ * recorded step of one token. */
 #include "llama_state.h"
 #include "model/gguf/dtype.h"
 #include "random.h"
@@ -32,8 +32,9 @@ enum extent {
     EXTENTS
 };
 
-/* Whether a file must have a weight. One that joins is required, too: it is multiplied by the same
- * row as the one before it in the table, and lies behind that if the model joins matrices. */
+/* Whether a file must have a weight. JOINS means required, too: the weight is multiplied by the
+ * same row as the one before it in the table, and lies behind that one if the model joins
+ * matrices. */
 enum need { REQUIRED, JOINS, OPTIONAL, WITH_HEAD_NORM };
 
 struct weight {
@@ -241,8 +242,8 @@ static struct hw_tensor *tensor_at(struct llama *l, int64_t layer, size_t offset
     return (struct hw_tensor *)(owner + offset);
 }
 
-/* Allocates a weight that the device does not read in the file, or takes its part of what was
- * allocated for the one before. Kernels may read it before the work in front of them is done. */
+/* Allocates a weight that the device does not read in the file, or takes its part of the memory
+ * allocated for the previous one. Kernels may read it before earlier work is done. */
 static bool make_weight(struct llama *l, const struct place *place,
                         const struct gguf_tensor *from, int32_t dtype, struct hw_tensor *to,
                         struct fault *why)
@@ -290,8 +291,8 @@ static bool add_weight(struct llama *l, const struct place *place, struct fault 
     return true;
 }
 
-/* Checks that every tensor is used. One that is not would be a part of the model left out:
- * a layer past block_count, a bias. */
+/* Checks that every tensor is used. An unused one, such as a bias or a layer past block_count,
+ * would be a part of the model left out. */
 static bool none_is_left(const struct llama *l, const struct gguf *file, struct fault *why)
 {
     bool *used = calloc(file->tensor_count + 1, sizeof *used);
@@ -358,7 +359,7 @@ static bool upload(struct llama *l, const struct gguf *file,
     return good;
 }
 
-/* Makes up the weights of a model without data. */
+/* Fills the weights of a model without data with random numbers. */
 static bool make_weights(struct llama *l, struct fault *why)
 {
     struct random_pool pool = { .queue = l->queue };
@@ -401,7 +402,7 @@ static bool add_cache(struct llama *l, const struct llama_settings *settings,
     return true;
 }
 
-/* What a step needs for each token: [batch, ..]. */
+/* Scratch tensors of a step, with a row for each token: [batch, ..]. */
 static const struct row {
     size_t offset; /* of the tensor in struct llama */
     enum extent cols;
@@ -455,8 +456,8 @@ static bool add_scratch(struct llama *l, struct fault *why)
 
 /* ---- Loading ------------------------------------------------------------------------- */
 
-/* Records the step of one token. This also finds out what the device cannot compute, before
- * anything is uploaded. */
+/* Records the step of one token. This fails if the device cannot compute it, before anything is
+ * uploaded. */
 bool llama_record(struct llama *l, struct fault *why)
 {
     if (hw_queue_record(l->queue) || llama_step(l, 1))
@@ -486,8 +487,8 @@ static bool pool_used(struct llama *l, uint64_t *used, struct fault *why)
     return true;
 }
 
-/* A large batch if the device has memory of its own, and if its tensors leave most of what the
- * weights and the cache have left. */
+/* A large batch if the device has memory of its own, and if the batch takes only a small part of
+ * the memory that weights and cache leave. */
 static int64_t default_batch(const struct llama *l, uint64_t used)
 {
     struct hw_device_info info = { .size = sizeof info };
@@ -525,8 +526,8 @@ static bool add_tensors(struct llama *l, const struct gguf *file,
     return true;
 }
 
-/* Allocates the tables whose sizes follow from the number of layers. Each layer needs
- * tensors in the file, so a number that cannot be true is refused first. */
+/* Allocates the tables whose sizes follow from the number of layers. Each layer needs tensors in
+ * the file, so an impossible number is refused first. */
 static bool add_tables(struct llama *l, const struct gguf *file, struct fault *why)
 {
     if (l->shape.layers > (int64_t)file->tensor_count)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* llama_pack.c - matrices in the layout that their device multiplies fastest. Those in a mapped
- * file are read once for this, and not needed any more. */
+/* llama_pack.c - packs matrices into the layout that their device multiplies fastest. Matrices in a
+ * mapped file are read once for this and then not needed any more. */
 #define _DEFAULT_SOURCE /* madvise */
 #include "llama_state.h"
 #include "util/clock.h"
@@ -11,10 +11,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* What is packed between two tokens takes about as long as one of them. */
+/* Bytes to pack between two tokens, which takes about as long as a token. */
 enum { PART = 32 << 20 };
 
-/* The matrices that ops multiply by. A layer's come first, the last one is that of the scores. */
+/* The matrices that ops multiply by: those of each layer, then the matrix of the scores. */
 static const size_t of_layer[] = {
     offsetof(struct layer, q),    offsetof(struct layer, k),
     offsetof(struct layer, v),    offsetof(struct layer, output),
@@ -92,8 +92,8 @@ static bool replace(struct llama *l, struct hw_tensor *matrix,
     return true;
 }
 
-/* The device may have no layout of its own for this type, or no room left: then the matrix stays as
- * it is, and `done` too. */
+/* If the device has no layout of its own for this type, or no room left, the matrix and `done` stay
+ * unchanged. */
 static bool pack_one(struct llama *l, struct hw_tensor *matrix, uint64_t *done,
                      struct fault *why)
 {
@@ -108,7 +108,7 @@ static bool pack_one(struct llama *l, struct hw_tensor *matrix, uint64_t *done,
     return replace(l, matrix, &packed, why);
 }
 
-/* Whether memory has room for all of them, and some to spare. */
+/* Whether there is memory for all packed matrices, and some to spare. */
 static bool fits(struct llama *l)
 {
     struct hw_device_info info = { .size = sizeof info };
@@ -118,8 +118,8 @@ static bool fits(struct llama *l)
     return !hw_device_info(l->device, &info) && bytes < info.memory_free / 4 * 3;
 }
 
-/* Packs all that come next, at least `bytes` of them; `done` is how many. What the device does not
- * pack does not count: asking costs nothing. `settings` may be NULL. */
+/* Packs the next matrices, at least `bytes` of them, and counts them in `done`. Matrices that the
+ * device does not pack do not count, because asking costs nothing. `settings` may be NULL. */
 static bool pack_some(struct llama *l, uint64_t bytes,
                       const struct llama_settings *settings, uint64_t *done,
                       struct fault *why)
@@ -148,7 +148,7 @@ bool llama_pack(struct llama *l, const struct llama_settings *settings, struct f
     return good;
 }
 
-/* The wait is for the steps before, so it is not part of the time for packing. */
+/* Waits for earlier steps first, so that they are not part of the time for packing. */
 bool llama_pack_part(struct llama *l, struct fault *why)
 {
     uint64_t done;

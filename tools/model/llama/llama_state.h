@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* llama_state.h - a loaded model: what llama_load.c makes and llama.c runs. */
+/* llama_state.h - a loaded model: llama_load.c makes it, llama.c runs it. */
 #ifndef HW_MODEL_LLAMA_STATE_H
 #define HW_MODEL_LLAMA_STATE_H
 
@@ -33,9 +33,9 @@ struct llama {
     struct hw_tensor embedding, rope_factors, norm, output;
     struct layer *layers;
 
-    /* Matrices that are multiplied by the same row are one in memory, and so are the products. Not
-     * where the device shares the memory of the host: there, a matrix stays in the file, or is
-     * packed by itself. */
+    /* Matrices that are multiplied by the same row are one in memory, and so are the products. If
+     * the device shares the memory of the host, each matrix stays in the file or is packed by
+     * itself. */
     bool joins;
     struct hw_tensor residual, normed, q, k, v, attended, gate, up; /* [batch, ..] */
     int32_t heads_type;                                             /* see llama_settings */
@@ -59,7 +59,7 @@ struct llama {
     int64_t pack_next, pack_end; /* the matrices that are packed later */
 };
 
-/* Sets `why` to what failed in the words of the library, and returns false. */
+/* Sets `why` to `what` and the library's message, and returns false. */
 static inline bool failed(const char *what, struct fault *why)
 {
     return fault(why, "%s: %s", what, hw_message());

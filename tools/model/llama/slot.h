@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* slot.h - host memory that a queue reads or writes while the host goes on. It is pinned if the
- * device has such memory. */
+/* slot.h - host memory that a queue uses asynchronously. It is pinned if the device has such
+ * memory. */
 #ifndef HW_MODEL_SLOT_H
 #define HW_MODEL_SLOT_H
 
@@ -25,7 +25,7 @@ enum hw_status slot_wait(struct slot *slot);
 /* The i32 number at `index`, as the destination of a copy. */
 enum hw_status slot_i32(const struct slot *slot, size_t index, struct hw_tensor *tensor);
 
-/* The queue must have been waited for. */
+/* The queue must be idle. */
 void slot_close(struct slot *slot);
 
 #endif

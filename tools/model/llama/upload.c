@@ -12,8 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* One thread reads at a fraction of what a link takes. To pin memory takes 0.25 ms for 1 MB in huge
- * pages, and 0.6 without. */
+/* One thread reads at a fraction of the speed of a link. Pinning 1 MB takes 0.25 ms in huge pages,
+ * 0.6 ms otherwise. */
 enum { READERS = 12, SLOTS = 2, PIECE_BYTES = 2 << 20 };
 
 struct piece {
@@ -159,7 +159,7 @@ static bool take_piece(struct work *work, size_t *number)
     return good;
 }
 
-/* Tells the caller's thread of submitted bytes; or, unless `why` is NULL, of a failure. */
+/* Tells the caller's thread of submitted bytes or, if `why` is not NULL, of a failure. */
 static void tell(struct work *work, size_t bytes, const struct fault *why)
 {
     pthread_mutex_lock(&work->lock);
@@ -224,7 +224,7 @@ static void *read_pieces(void *argument)
 
 /* ---- The upload ---- */
 
-/* Returns how many were started; if one was not, `error` says why. */
+/* Returns how many readers were started; sets `error` if one could not be. */
 static int start_readers(struct work *work, struct reader *readers, int *error)
 {
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
@@ -247,7 +247,7 @@ static void tell_caller(const struct work *work, uint64_t done)
         work->upload->progress(work->upload->user, done, work->total);
 }
 
-/* Until the readers have ended. The caller is told in its own thread how far they are. */
+/* Waits until the readers have ended, and reports progress in the caller's thread. */
 static void watch(struct work *work)
 {
     uint64_t done = 0;
@@ -292,7 +292,7 @@ bool upload_run(const struct upload *upload, struct fault *why)
                          .changed = PTHREAD_COND_INITIALIZER };
     bool good = cut(&work, why);
     if (hw_queue_wait(upload->queue) && good)
-        good = failed(why); /* what it had to do before is not ordered with other queues */
+        good = failed(why); /* its earlier work is not ordered with other queues */
     good = good && move_pieces(&work, why);
     free(work.pieces);
     return good;

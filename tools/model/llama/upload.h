@@ -20,7 +20,7 @@ struct upload {
     const struct upload_item *items;
     size_t count;
     const char *name;  /* of the file, for messages */
-    int file;          /* is read, not the memory where it is mapped; -1: there is none */
+    int file;          /* the file to read instead of its mapping; -1: none */
     const void *bytes; /* where its first byte is mapped */
     /* In bytes of `from`; may be NULL. */
     void (*progress)(void *user, uint64_t done, uint64_t total);

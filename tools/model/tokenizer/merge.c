@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* merge.c - a heap holds the candidates. One that an earlier merge has made invalid is
- * recognised by its length: symbols only grow. */
+/* merge.c - a heap holds the candidates. A candidate that an earlier merge made invalid has
+ * another length, because symbols only grow. */
 #include "merge.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* merge.h - the loop of byte-pair encoding: of all neighbouring symbols that can be joined,
- * the best pair is, the leftmost of equals, until none can. Takes n log n time. */
+/* merge.h - the loop of byte-pair encoding: joins the best pair of neighbouring symbols, the
+ * leftmost of equals, until no pair can be joined. Takes n log n time. */
 #ifndef HW_MODEL_MERGE_H
 #define HW_MODEL_MERGE_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* table.h - a hash table of indices into an array of the caller, who hashes and compares
- * what they stand for. */
+/* table.h - a hash table of indices into an array of the caller, who hashes and compares the
+ * elements. */
 #ifndef HW_MODEL_TABLE_H
 #define HW_MODEL_TABLE_H
 
@@ -20,8 +20,8 @@ struct table {
 bool table_create(struct table *table, size_t count);
 void table_free(struct table *table);
 
-/* Adds an index that the table does not have. Returns false if so many have nearly the same
- * hash that looking them up would be slow: only a file that is made for it has them. */
+/* Adds a new index. Returns false if so many have nearly the same hash that look-ups would be
+ * slow, which only a malicious file achieves. */
 bool table_add(struct table *table, uint64_t hash, uint32_t index);
 
 /* The index with this hash for which `same` is true, or TABLE_NONE. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tokenizer.c - what all kinds of tokenizers have in common: settings, pieces that are
- * matched whole, tokens at the ends of a text, and decoding. */
+/* tokenizer.c - the parts common to all kinds of tokenizers: settings, pieces that are matched
+ * as a whole, tokens at the ends of a text, and decoding. */
 #include "tokenizer_kind.h"
 #include "util/utf8.h"
 

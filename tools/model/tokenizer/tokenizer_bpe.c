@@ -4,8 +4,8 @@
  * word starts as one symbol per byte. The two neighbours that come first in the list of
  * merges merge, until no two are in it.
  *
- * In a file, the bytes of pieces and merges are spelled as printable characters. They are
- * turned back when the file is read. */
+ * A file spells the bytes of pieces and merges as printable characters. They are turned back
+ * into bytes when the file is read. */
 #include "tokenizer_kind.h"
 #include "words.h"
 
@@ -148,8 +148,8 @@ static int64_t unspell(const struct spelling *s, struct gguf_string text, char *
     return count;
 }
 
-/* Replaces the text of normal pieces by the bytes that it spells. One that spells none, like
- * user-defined and control pieces, is what it is. */
+/* Replaces the text of normal pieces by the bytes that it spells. Text that spells none, and
+ * user-defined and control pieces, stay as they are. */
 static bool unspell_pieces(struct tokenizer *t, const struct spelling *s, const char *path,
                            struct fault *why)
 {
@@ -193,8 +193,8 @@ static int32_t rank_of(const struct bpe *bpe, int32_t id, uint32_t left)
     return rank;
 }
 
-/* Adds merge number `rank`: "left right" as the file spells it. If there are several of the
- * same parts, the first counts. `bytes` has room for the text. */
+/* Adds merge number `rank`: "left right" as the file spells it. Among merges of the same parts,
+ * the first counts. `bytes` has room for the text. */
 static bool add_merge(struct tokenizer *t, const struct spelling *s, int32_t rank,
                       struct gguf_string text, char *bytes)
 {

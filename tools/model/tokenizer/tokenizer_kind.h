@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* tokenizer_kind.h - what tokenizer.c and the kinds of tokenizers share. */
+/* tokenizer_kind.h - the interface between tokenizer.c and the kinds of tokenizers. */
 #ifndef HW_MODEL_TOKENIZER_KIND_H
 #define HW_MODEL_TOKENIZER_KIND_H
 
@@ -36,7 +36,7 @@ struct kind {
     /* Reads the vocabulary and what belongs to this kind alone. */
     bool (*load)(struct tokenizer *tokenizer, const struct gguf *file, struct fault *why);
     void (*unload)(struct tokenizer *tokenizer); /* also after load() has failed */
-    /* Encodes a stretch of text, at least one byte, in which no piece is matched whole. */
+    /* Encodes a stretch of text, at least one byte, without pieces that are matched as a whole. */
     bool (*encode)(struct encoder *encoder, const char *text, size_t length);
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* vocabulary.h - the pieces of text that tokens stand for: `tokenizer.ggml.tokens`,
- * `scores` and `token_type` of a file. */
+/* vocabulary.h - the pieces, the texts of tokens: `tokenizer.ggml.tokens`, `scores` and
+ * `token_type` of a file. */
 #ifndef HW_MODEL_VOCABULARY_H
 #define HW_MODEL_VOCABULARY_H
 
@@ -32,7 +32,7 @@ struct vocabulary {
 bool vocabulary_read(struct vocabulary *vocabulary, const struct gguf *file,
                      bool needs_scores, struct fault *why);
 
-/* Builds what look-ups need. If several pieces have the same text, the first counts. */
+/* Builds the tables for look-ups. Among pieces with the same text, the first counts. */
 bool vocabulary_index(struct vocabulary *vocabulary, const char *path, struct fault *why);
 void vocabulary_free(struct vocabulary *vocabulary);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* words.h - splits text into words by regular expressions, before byte-pair encoding joins
- * what is inside of a word. */
+/* words.h - splits text into words by regular expressions; byte-pair encoding then joins
+ * symbols inside each word. */
 #ifndef HW_MODEL_WORDS_H
 #define HW_MODEL_WORDS_H
 
@@ -10,9 +10,9 @@
 
 struct words;
 
-/* Compiles `count` expressions, 1 to WORDS_MOST. Each splits the parts that the one before
- * it has made into its matches and what is between them. NULL, with the reason in `why`, if
- * one is not valid. */
+/* Compiles `count` expressions, 1 to WORDS_MOST. Each splits the parts made by the previous one
+ * into its matches and the text between them. NULL, with the reason in `why`, if one is not
+ * valid. */
 enum { WORDS_MOST = 2 };
 struct words *words_create(const char *const *expressions, int count, struct fault *why);
 void words_destroy(struct words *words);
