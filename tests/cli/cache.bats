@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# hw cache: what is kept in HW_CACHE_DIR, and removing it, and nothing else.
+# hw cache: shows or removes the files in HW_CACHE_DIR, and nothing else.
 
 load common
 

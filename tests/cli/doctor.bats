@@ -183,7 +183,7 @@ EOF
     fails 1 'nosuch: No such file or directory'
     printf '{}' >bad.json
     hw --replay bad.json status
-    fails 1 "bad.json: is not a file of 'hw report'"
+    fails 1 "bad.json: was not written by 'hw report'"
     for key in stages settings warnings directories hardware candidates devices selection open_error; do
         python3 -c '
 import json, sys
@@ -191,7 +191,7 @@ d = json.load(open("good.json"))
 del d["explain"][sys.argv[1]]
 json.dump(d, open("bad.json", "w"))' "$key"
         hw --replay bad.json status
-        fails 1 "bad.json: is not a file of 'hw report'"
+        fails 1 "bad.json: was not written by 'hw report'"
     done
     python3 -c '
 import json
@@ -210,9 +210,9 @@ json.dump(d, open("bad.json", "w"))'
     hw --replay good.json bench
     fails 2 'bench: cannot be shown from a report; .*'
     hw --replay good.json devices --kernels
-    fails 2 '--kernels: a report does not list them'
+    fails 2 '--kernels: a report has no list of kernels'
     hw --replay good.json explain ./hw_x.so
-    fails 1 "./hw_x.so: a report has the files of its machine alone; .*"
+    fails 1 "./hw_x.so: a report knows only the plugin files of its machine; .*"
     hw --replay good.json devices cuda:7
     fails 1 'there is no such device in the report'
     hw --replay

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* bar.h - the bar that shows on a terminal how far long work has come. */
+/* bar.h - a progress bar on the terminal. */
 #ifndef HW_TOOL_BAR_H
 #define HW_TOOL_BAR_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* command.h - the commands of `hw`.
  *
- * Each is a function in its own file. It is called once, with argv[0] as "hw NAME" and the
- * arguments after it, terminated by NULL, and returns the exit status. */
+ * Each is a function in its own file, called once. argv[0] is "hw NAME", the arguments follow, and
+ * NULL ends them. It returns the exit status. */
 #ifndef HW_TOOL_COMMAND_H
 #define HW_TOOL_COMMAND_H
 
@@ -16,7 +16,7 @@ struct command {
     const char *name;
     const char *summary; /* one line of `hw --help` */
     int (*run)(int argc, const char **argv);
-    bool replays; /* works on a file of `hw report`, too */
+    bool replays; /* also works on a file of `hw report` */
 };
 
 int cmd_status(int argc, const char **argv);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* measure.h - samples, the clock of the core, and what the reader of a figure must know
- * about the machine. */
+/* measure.h - samples, the clock of the core, and a header that describes the machine. */
 #ifndef HW_TOOL_MEASURE_H
 #define HW_TOOL_MEASURE_H
 
@@ -24,7 +23,7 @@ double core_ghz(void);
 
 /* The first members of every result in JSON: schema, command, date, version, machine. */
 json_t *measure_header(int argc, const char **argv);
-/* The same as two lines of text. */
+/* Prints the same as text. */
 void measure_print_header(void);
 /* Ends a measurement: unless it failed, prints the results, an array, as CSV, or in `header` as
  * JSON, if one of these is asked for. Releases both. Returns `status`. */

@@ -15,8 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Where files have one name only, an empty file takes the name first, because rename() replaces
- * whatever has it. */
+/* Gives the file its name unless that is taken. Where hard links are not supported, an empty file
+ * reserves the name first, because rename() would replace another file. */
 static bool take_name(const char *part, const char *path)
 {
     if (link(part, path) == 0)

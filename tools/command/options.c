@@ -50,7 +50,7 @@ static int distance(const char *a, const char *b)
 
 const char *nearest(const char *word, const char *const *list)
 {
-    /* With more than a quarter of the letters wrong it is another word. */
+    /* A word with more than a quarter of its letters wrong is another word. */
     const int length = (int)strlen(word), limit = length < 8 ? 1 : length / 4;
     const char *best = NULL;
     int best_distance = limit + 1;

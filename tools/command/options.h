@@ -6,7 +6,7 @@
 #include <popt.h>
 #include <stdbool.h>
 
-/* What --help prints around the list of options. */
+/* The texts that --help prints around the list of options. */
 struct manual {
     const char *about;     /* what the command does; first line first */
     const char *arguments; /* "[OPTION...] FILE" */
@@ -34,15 +34,15 @@ extern struct poptOption options_common[];
         "csv", '\0', POPT_ARG_NONE, &out_csv, 0, "print the table as CSV", NULL            \
     }
 
-/* Returns false if the command ends here, with its exit status in *status: --help was printed, or
- * an error was. More than `most` arguments that are not options are an error. Call options_close()
- * in either case. */
+/* Returns false if the command ends here, because --help or an error was printed; *status is then
+ * its exit status. More than `most` arguments that are not options are an error. Call
+ * options_close() in either case. */
 bool options_read(struct arguments *arguments, const struct manual *manual,
                   const struct poptOption *table, int argc, const char **argv, int most,
                   int *status);
 void options_close(struct arguments *arguments);
 
-/* The word of the NULL-terminated list that was probably meant, or NULL. */
+/* The entry of the NULL-terminated list that `word` probably means, or NULL. */
 const char *nearest(const char *word, const char *const *list);
 
 /* Whether the list has `word`. If not, prints "opne: no such measurement; did you mean 'open'?" */

@@ -25,15 +25,15 @@ static char *first_complaint; /* JSON may have to repeat it */
 static bool printed;          /* a JSON value has been printed */
 static bool terminal, colours;
 
-/* The next file opened would take the place of a closed standard descriptor, and receive what is
- * printed there. Puts one in its place that fails as the closed one did. */
+/* If a standard descriptor is closed, the next file opened would get its number and receive output.
+ * Puts a descriptor there that fails like a closed one. */
 static void keep_open(int fd)
 {
     if (fcntl(fd, F_GETFD) == -1 && errno == EBADF)
         (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
 }
 
-/* From here on, what plugins print goes to standard error. */
+/* From here on, output of plugins goes to standard error. */
 static void take_result(void)
 {
     int result = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
@@ -48,7 +48,7 @@ void out_begin(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
         keep_open(fd);
-    /* Writing to a closed pipe then fails with an error, which out_end() understands. */
+    /* Writing to a closed pipe then fails with EPIPE, which out_end() handles. */
     signal(SIGPIPE, SIG_IGN);
 
     const char *term = getenv("TERM"), *no_color = getenv("NO_COLOR");
@@ -90,7 +90,7 @@ int columns_of(int fd)
     return isatty(fd) && !ioctl(fd, TIOCGWINSZ, &size) ? size.ws_col : 0;
 }
 
-/* A program that asked for JSON reads standard output, so the error goes there, too, unless the
+/* A program that uses --json reads standard output, so the error goes there, too, unless the
  * command printed a result. */
 static void tell_failure(int status)
 {
@@ -132,8 +132,7 @@ void say(const char *format, ...)
     va_end(args);
 }
 
-/* The columns that `length` bytes of UTF-8 take. The escape sequences of ink() take none.
- */
+/* The columns that `length` bytes of UTF-8 take; escape sequences of ink() take none. */
 static int columns_in(const char *text, size_t length)
 {
     int columns = 0;
@@ -270,7 +269,7 @@ json_t *json_text(const char *bytes, size_t length)
     return string;
 }
 
-/* Adds the members of an object to a flat one, inner names behind a dot. */
+/* Adds the members of an object to a flat one; inner names follow a dot. */
 static void flatten(json_t *flat, const char *prefix, json_t *object)
 {
     const char *key;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* output.h - the result of a command: text, coloured and folded on a terminal, or JSON; and an
- * error if any of it could not be written.
+/* output.h - the result of a command: text, coloured and folded on a terminal, or JSON. Failing to
+ * write any of it is an error.
  *
- * The result goes to `out_file`. Descriptor 1 and `stdout` belong to plugins and their drivers:
- * out_begin() turns them over to standard error, so that nothing they print gets into the
- * result. */
+ * The result goes to `out_file`. out_begin() redirects descriptor 1 and `stdout` to standard error,
+ * so that output of plugins and their drivers does not get into the result. */
 #ifndef HW_TOOL_OUTPUT_H
 #define HW_TOOL_OUTPUT_H
 
@@ -13,21 +12,21 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* 1: the result is JSON, or its table is CSV: --json and --csv set them. JSON wins. */
+/* Set to 1 by --json and --csv: print the result as JSON, or its table as CSV. JSON wins. */
 extern int out_json, out_csv;
 
 /* The standard output that the process was started with. */
 extern FILE *out_file;
 
-/* The first and the last call of main. out_end() returns `status`, or 1 with a message if some
- * output could not be written. If JSON was asked for and the command failed without a result, it
- * prints the first complaint instead: {"schema", "error", "exit_status"}. A reader that left
- * early (`hw status | head -1`) is not an error. */
+/* The first and the last call of main. out_end() returns `status`, or 1 with a message if output
+ * could not be written. If --json was given and the command failed without a result, it prints the
+ * first complaint instead: {"schema", "error", "exit_status"}. A reader that leaves early
+ * (`hw status | head -1`) is not an error. */
 void out_begin(void);
 int out_end(int status);
 
-/* Prints to the result. The second form folds the line at blanks where it would pass the edge of
- * the terminal; the next lines are indented by `hang`. It is not folded elsewhere. */
+/* Prints to the result. On a terminal, the second form folds lines at blanks and indents the
+ * continuation by `hang`. */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void say_folded(int hang, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -41,7 +40,7 @@ int out_flush(void);
 bool out_is_terminal(void);
 bool out_is_closed(void);
 
-/* The columns of the terminal behind a descriptor; 0 if it is not a terminal or does not say. */
+/* The width of the terminal behind a descriptor; 0 if it has none or is not a terminal. */
 int columns_of(int fd);
 
 /* Escape sequences; empty strings unless colours are wanted: on a terminal, TERM is set and not
@@ -61,8 +60,7 @@ const char *complainer(void);
 /* Prints `tree` to the result, indented, and releases the reference. */
 void out_tree(json_t *tree);
 
-/* A string of any bytes. JSON requires UTF-8; if they are not, those that are not ASCII become
- * '?'. */
+/* A JSON string of any bytes. If they are not UTF-8, those that are not ASCII become '?'. */
 json_t *json_text(const char *bytes, size_t length);
 
 /* Prints an array of objects as CSV (RFC 4180), a header line first. Its columns are the keys of
@@ -70,12 +68,12 @@ json_t *json_text(const char *bytes, size_t length);
  * left out. */
 void out_csv_rows(const json_t *rows);
 
-/* The length of the character at `text`, of which `left` bytes, at least one, may be read; 0 for
- * what must not be printed: control characters, and bytes that are not UTF-8. */
+/* The length of the character at `text`, where `left` bytes, at least one, may be read. 0 for
+ * control characters and for bytes that are not UTF-8: they must not be printed. */
 size_t printable_at(const char *text, size_t left);
 
-/* Names of files and devices may hold anything: these replace the bytes of what must not be printed
- * by an escaped form, in a copy of one text, or in every string below `tree`. */
+/* Escape such bytes, in a copy of one text or in every string below `tree`: names of files and
+ * devices may contain anything. */
 void clean_text(char *to, size_t size, const char *text);
 void clean_tree(json_t *tree);
 

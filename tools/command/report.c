@@ -38,7 +38,7 @@ bool report_read(struct report *report)
     return report->explain;
 }
 
-/* ---- a report of another machine ---- */
+/* ---- a report from a file ---- */
 
 static const char *replayed; /* the file; NULL: this machine's report is wanted */
 
@@ -67,7 +67,7 @@ static char *read_text(const char *path)
     return good ? text : NULL;
 }
 
-/* Of a page, the JSON in it; else the text. */
+/* The JSON inside a page; otherwise the text itself. */
 static char *json_part(char *text)
 {
     static const char start[] = "<script type=\"application/json\">";
@@ -79,7 +79,7 @@ static char *json_part(char *text)
     return from + strlen(start);
 }
 
-/* Whether the tree is a report that the commands can read: what they take for granted is there. */
+/* Whether the tree has the parts that the commands rely on. */
 static bool is_report(const json_t *tree)
 {
     static const char *const lists[] = { "stages",      "settings", "warnings",
@@ -106,7 +106,7 @@ static bool read_replayed(struct report *report)
         report->explain = json_incref(json_object_get(tree, "explain"));
         report->checks = json_incref(json_object_get(tree, "checks"));
     } else
-        complain("%s: is not a file of 'hw report'", replayed);
+        complain("%s: was not written by 'hw report'", replayed);
     json_decref(tree);
     free(text);
     return good;
@@ -167,8 +167,9 @@ bool report_open_for(struct report *report, const char *word,
     if (!word || !is_plugin_file(word))
         return report_open(report, options);
     if (replayed) {
-        complain("%s: a report has the files of its machine alone; 'explain' lists them",
-                 word);
+        complain(
+            "%s: a report knows only the plugin files of its machine; 'explain' lists them",
+            word);
         return false;
     }
     char *file = plugin_file(word);
@@ -210,7 +211,7 @@ const char *report_error(const struct report *report)
     return json_string_value(json_object_get(report->explain, "open_error"));
 }
 
-/* Complains about the file: why it has no device. */
+/* Complains that the file has no device, with the reason. */
 static void complain_of_file(const struct report *report, const char *word)
 {
     const json_t *file = json_array_get(json_object_get(report->explain, "candidates"), 0);
@@ -312,7 +313,7 @@ static bool is_of(const json_t *demotion, const char *name)
 
 void print_demotions(const json_t *demotions, const char *name, int most)
 {
-    const char *last = ""; /* a remedy that all have is shown once */
+    const char *last = ""; /* a remedy shared by all is shown once */
     json_t *demotion;
     size_t index;
     int count = 0;

@@ -11,21 +11,21 @@ struct report {
     struct hw_context *context;
     json_t *explain; /* hw_explain(), parsed; its schema: docs/explain.md */
     char *file;      /* if not NULL, only this plugin file was looked at */
-    json_t *checks;  /* of a report that is replayed: what checks_of() found; else NULL */
+    json_t *checks;  /* of a replayed report: the rows of checks_of(); else NULL */
 };
 
-/* What a file of `hw report` calls itself. */
+/* The value of "kind" in a file of `hw report`. */
 #define REPORT_KIND "hw report"
 
-/* From now on, report_open() takes the report from this file of `hw report`, and opens no context:
- * `context` is NULL. */
+/* From now on, report_open() reads the report from this file of `hw report` and opens no context:
+ * `context` is NULL. NULL: opens a context again. */
 void report_replay(const char *path);
 
-/* Opens a context with `options` (may be NULL), even if no device can be used. The log is
- * shown only if HW_LOG asks for it, since the report has everything. Returns false, with a
- * complaint, if even that fails. */
+/* Opens a context with `options` (may be NULL), even if no device can be used. Shows the log
+ * only if HW_LOG is set, since the report has everything. Returns false, with a complaint, on
+ * failure. */
 bool report_open(struct report *report, const struct hw_options *options);
-/* Does the same. If `word` (may be NULL) names a plugin file, only that file is looked at,
+/* Like report_open(), but if `word` (may be NULL) names a plugin file, looks only at that file,
  * whatever HW_BACKENDS says. */
 bool report_open_for(struct report *report, const char *word,
                      const struct hw_options *options);
@@ -41,13 +41,12 @@ bool report_read(struct report *report);
 /* The value in effect of a setting, by its variable: "HW_PRECISION". */
 const char *report_setting(const struct report *report, const char *variable);
 
-/* The error with which the context would not have opened without HW_OPEN_ANYWAY; NULL if
- * none. */
+/* The error that would have kept the context from opening without HW_OPEN_ANYWAY; NULL if none. */
 const char *report_error(const struct report *report);
 
 /* The device with this name, or of this plugin file; the recommended one for NULL. Returns
- * NULL, with a complaint, if there is none. The first is for a device that is used, whose plugin
- * must therefore start; the second runs nothing. */
+ * NULL, with a complaint, if there is none. report_device() starts its plugin, report_listed()
+ * does not. */
 struct hw_device *report_device(const struct report *report, const char *name);
 struct hw_device *report_listed(const struct report *report, const char *name);
 /* The N in "backend:N": the index that the plugin uses. */
@@ -62,8 +61,7 @@ bool report_has_kernel(struct hw_device *device, const char *op, const char *nam
 /* Prints the warnings, except the one that is also the error (may be NULL). */
 void print_warnings(const json_t *warnings, const char *error);
 
-/* Prints up to `most` of the ops that are not asked for on the devices of a backend, "mine", or on
- * one of them, "mine:0". */
+/* Prints up to `most` of the withdrawn ops of a backend, "mine", or of a device, "mine:0". */
 void print_demotions(const json_t *demotions, const char *name, int most);
 
 /* Members of an object in the report; "", 0 or false if there is none of this kind. */

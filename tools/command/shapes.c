@@ -13,8 +13,8 @@
 
 enum { MOST_NUMBERS = 8, MOST_TYPES = 3 };
 
-/* The parameters of an op's cases that a shape gives, one for each number; "+" joins those that get
- * the same one. No keys: the whole text is the value of "shape". */
+/* The parameters of an op's cases that the numbers of a shape set, in order; "+" joins parameters
+ * that get the same number. Without keys, the whole text is the value of "shape". */
 static const struct form {
     const char *op, *form, *keys, *types, *more, *usual;
 } forms[] = {
@@ -41,7 +41,7 @@ static bool is_op(const char *name)
     return false;
 }
 
-/* The last form is that of all other ops. */
+/* The last form is for all other ops. */
 static const struct form *form_of(const char *op)
 {
     const struct form *form = forms;
@@ -80,7 +80,7 @@ static void add(struct growing *g, const char *key, size_t key_length, const cha
     g->first = false;
 }
 
-/* The next of words that are separated by `separator`; false at the end. */
+/* Takes the next word before `separator`; false at the end. */
 static bool next_word(const char **at, char separator, const char **word, size_t *length)
 {
     if (!**at)
@@ -92,7 +92,7 @@ static bool next_word(const char **at, char separator, const char **word, size_t
     return true;
 }
 
-/* Each number of the shape goes to a key, or to two. */
+/* Each number of the shape sets one parameter or two. */
 static bool add_shape(struct growing *g, const struct form *form, const char *shape)
 {
     const char *keys = form->keys, *numbers = shape, *key, *number, *one;
@@ -123,7 +123,7 @@ static bool is_block(const char *name, size_t length)
     return false;
 }
 
-/* Types that are not given are the first one, or f32 if that has blocks. */
+/* Types that are not given default to the first one, or to f32 if that is a block type. */
 static bool add_types(struct growing *g, const struct form *form, const char *types)
 {
     const char *keys = form->types, *names = types, *key, *name = "f32", *first = NULL;
@@ -159,11 +159,11 @@ bool shape_case(const char *op, const char *shape, const char *types, char text[
         shape = form->usual;
     g.used = (size_t)snprintf(text, SHAPE_CASE, "%s(", op);
     if (!add_shape(&g, form, shape)) {
-        complain("%s: is not a shape of %s, which is %s", shape, op, form->form);
+        complain("%s: not a shape of %s, which takes %s", shape, op, form->form);
         return false;
     }
     if (!add_types(&g, form, types ? types : "f32")) {
-        complain("%s: are not types of %s, which are those of: %s", types, op, form->types);
+        complain("%s: not types for %s, which takes those of: %s", types, op, form->types);
         return false;
     }
     if (*form->more)

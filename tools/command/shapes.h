@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* shapes.h - calls by the name of an op, a shape and types, as people write them. */
+/* shapes.h - turns the words of --op, --shape and --dtype into a case of verify.h. */
 #ifndef HW_TOOL_SHAPES_H
 #define HW_TOOL_SHAPES_H
 
@@ -8,12 +8,12 @@
 
 enum { SHAPE_CASE = 320 };
 
-/* What --shape and --dtype take for an op: "MxNxK" and "a,b,c". NULL if there is no such op. */
+/* The forms of --shape and --dtype for an op: "MxNxK" and "a,b,c". NULL if there is no such op. */
 const char *shape_form(const char *op);
 const char *shape_types(const char *op);
 
-/* Makes a case of verify.h, "matmul(m=512,...)", of a shape and types; NULL: the default. Returns
- * false, with a complaint that says what is accepted. */
+/* Makes a case, "matmul(m=512,...)", from a shape and types (NULL: the default). Returns false,
+ * with a complaint that shows the accepted form. */
 bool shape_case(const char *op, const char *shape, const char *types,
                 char text[SHAPE_CASE]);
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* watch.c - see watch.h. The signal handlers only write() texts that were prepared before.
- */
+/* watch.c - see watch.h. The signal handlers only write() prepared texts. */
 #define _DEFAULT_SOURCE /* sigaltstack() */
 
 #include "watch.h"
@@ -38,7 +37,7 @@ static const struct deadly {
 enum { DEADLY = sizeof deadly / sizeof deadly[0] };
 static struct sigaction before[DEADLY];
 
-/* Writes the line at once, so that those of two threads do not mix. */
+/* Writes the whole line with one call, so that lines of two threads do not mix. */
 static void put_line(const char *const parts[])
 {
     char line[8192];
@@ -54,14 +53,14 @@ static void put_line(const char *const parts[])
     (void)!write(STDERR_FILENO, line, used);
 }
 
-/* A fault repeats by itself when its handler returns; what somebody has sent does not. */
+/* A fault repeats when its handler returns; a signal sent by somebody does not. */
 static bool repeats(int number, const siginfo_t *info)
 {
     return number != SIGINT && number != SIGABRT && info->si_code > 0;
 }
 
-/* Then the old handler runs: that of a sanitizer, or the default, which ends the process. Threads
- * of a plugin may crash together: the first one speaks, and the others wait for their end. */
+/* Prints the line, then runs the old handler, a sanitizer's or the default, which ends the process.
+ * Threads of a plugin may crash together: the first one prints, the others wait for the end. */
 static void die(int number, siginfo_t *info, void *context)
 {
     static atomic_flag taken = ATOMIC_FLAG_INIT;
@@ -93,7 +92,7 @@ static void run_out_of_patience(int number)
                                     "; Ctrl-C ends this", advice, NULL });
 }
 
-/* A plugin, or its driver, called exit() before the command was done. */
+/* Reports that a plugin, or its driver, called exit() before the command was done. */
 static void exit_inside(void)
 {
     if (ended || getpid() != process)

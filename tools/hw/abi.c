@@ -55,7 +55,7 @@ static const char *const roles[] = {
     [HW_ROLE_INOUT] = "in and out",
 };
 
-/* A newer library may have values that this command does not know. */
+/* "?" for values of a newer library that this command does not know. */
 #define NAME_IN(names, value)                                                              \
     ((size_t)(value) < sizeof(names) / sizeof *(names) ? (names)[value] : "?")
 
@@ -84,7 +84,7 @@ static json_t *field_json(const char *name, const char *type, size_t offset, siz
                      (json_int_t)offset, "bytes", (json_int_t)bytes);
 }
 
-/* Whether it was asked for; NULL: all are. */
+/* Whether to show this struct; NULL asks for all. */
 static bool wanted(const char *only, const char *name)
 {
     return !only || !strcmp(only, name);

@@ -21,11 +21,12 @@
 static const struct manual manual = {
     .about =
         "hw report - one file with everything that a bug report needs\n\n"
-        "The file (hw-report.json if none is named) has what 'hw doctor' finds, what hw_explain()\n"
-        "says, versions of the system, and the environment variables of the library and of the\n"
-        "vendors' runtimes. It has no name of the machine; the home directory is written as ~.\n"
-        "If its name ends in .html, it is a page to read in a browser. In both forms,\n"
-        "'hw --replay FILE status' (devices, explain, env, doctor) shows it as on that machine.",
+        "The file (default: hw-report.json) has the results of 'hw doctor', the report of\n"
+        "hw_explain(), versions of the system, and the environment variables of the library and\n"
+        "of the vendors' runtimes. It does not name the machine, and writes the home directory\n"
+        "as ~. If its name ends in .html, it is a page to read in a browser. With either form,\n"
+        "'hw --replay FILE status' (devices, explain, env, doctor) prints what it would print on\n"
+        "that machine.",
     .arguments = "[OPTION...] [FILE]",
     .notes = "  hw report\n"
              "  hw report report.html\n"
@@ -33,7 +34,7 @@ static const struct manual manual = {
              "The exit status is 1 if the file cannot be written.",
 };
 
-/* ---- what the library does not know ---- */
+/* ---- facts that the library does not know ---- */
 
 /* The value of "KEY=value", "KEY: value" in a file, without quotes; or "". */
 static json_t *line_of(const char *path, const char *key)
@@ -91,7 +92,7 @@ static json_t *environment_json(void)
 
 /* ---- privacy ---- */
 
-/* A copy of the text in which ~ stands for the home directory. */
+/* A copy of the text with ~ for the home directory. */
 static json_t *without_home(const char *text, const char *home)
 {
     const size_t length = strlen(home);

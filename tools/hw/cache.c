@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* cache.c - `hw cache`: what is kept in HW_CACHE_DIR, and removing it. No plugin is loaded. */
+/* cache.c - `hw cache`: shows or removes the files in HW_CACHE_DIR. It loads no plugin. */
 #include "cache_files.h"
 #include "command/command.h"
 #include "command/options.h"
@@ -12,13 +12,13 @@
 
 static const struct manual manual = {
     .about =
-        "hw cache - what is kept in HW_CACHE_DIR, and removing it\n\n"
-        "show lists the verdicts on plugins (which the library keeps, so that the next start\n"
-        "need not try them again), and the size of the compiled programs of each plugin. clear\n"
-        "removes both: plugins are then tried again, and programs compiled again.",
+        "hw cache - show or remove the verdicts and programs in HW_CACHE_DIR\n\n"
+        "show lists the verdicts on plugins, which spare the next start a new trial, and the\n"
+        "size of each plugin's compiled programs. clear removes both: plugins are then tried\n"
+        "again, and programs compiled again.",
     .arguments = "[OPTION...] [show|clear] [BACKEND]",
-    .notes = "  hw cache                       what is there\n"
-             "  hw cache clear                 remove it\n"
+    .notes = "  hw cache                       show all\n"
+             "  hw cache clear                 remove all\n"
              "  hw cache clear cuda --verdicts try cuda again at the next start\n\n"
              "The exit status is 1 if a file could not be removed.",
 };
@@ -49,7 +49,7 @@ static struct span span_of(double seconds)
     return span;
 }
 
-/* When a plugin is tried again. */
+/* When the plugin will be tried again. */
 static struct span retry_of(const json_t *verdict)
 {
     struct span span = { "if it changes" };
@@ -189,7 +189,7 @@ static int no_cache(const json_t *explain, const char *source)
         out_tree(json_pack("{s:i, s:n, s:s, s:[], s:[]}", "schema", 1, "directory",
                            "source", source, "verdicts", "programs"));
     } else if (!out_csv) {
-        if (is_invalid(warnings)) /* then a warning names it */
+        if (is_invalid(warnings)) /* a warning has the reason */
             say("Nothing is kept: the value of HW_CACHE_DIR is invalid.\n");
         else
             say("Nothing is kept: there is no cache directory (%s).\n", source);
@@ -198,7 +198,7 @@ static int no_cache(const json_t *explain, const char *source)
     return 0;
 }
 
-/* The library says where the directory is. All plugins are excluded, so none is even read. */
+/* Asks the library for the directory. All plugins are disabled, so none is even read. */
 static int run(struct words words, bool verdicts_only)
 {
     const struct hw_options nothing = { .size = sizeof nothing, .disable = "*" };

@@ -22,7 +22,7 @@
 
 enum { VERDICT_HASH = 16, PROGRAM_HASH = 64, PLUGIN_SIZE = 32 };
 
-/* ---- which files are whose ---- */
+/* ---- names of files ---- */
 
 /* Whether `length` bytes may be the name of a backend. */
 static bool is_backend(const char *name, size_t length)
@@ -31,7 +31,7 @@ static bool is_backend(const char *name, size_t length)
            strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_-") >= length;
 }
 
-/* "<plugin>-<hash>", or a temporary name, which has ".<number>-<number>" behind it. */
+/* "<plugin>-<hash>"; in a temporary name, ".<number>-<number>" follows. */
 static bool is_verdict(const char *name)
 {
     const size_t length = strcspn(name, ".");
@@ -46,7 +46,7 @@ static bool is_program(const char *name)
            (!name[PROGRAM_HASH] || name[PROGRAM_HASH] == '.');
 }
 
-/* Whether the verdict of this name is on the plugin; NULL: any. */
+/* Whether the verdict of this name is about the plugin; NULL: any. */
 static bool is_about(const char *name, const char *plugin)
 {
     const size_t length = strcspn(name, ".") - VERDICT_HASH - 1;
@@ -132,7 +132,7 @@ static bool checksum_is_right(const char *data, size_t size, const char *digits)
     return !memcmp(text, digits, VERDICT_HASH);
 }
 
-/* What follows the sixth blank of the first line of the key: the path of the plugin. */
+/* The path of the plugin: it follows the sixth blank in the first line of the key. */
 static json_t *path_in_key(const char *key, size_t size)
 {
     const char *end = memchr(key, '\n', size);
@@ -165,7 +165,7 @@ static void put_times(json_t *row, struct times times)
                             : json_integer(left > 0 && times.written <= now ? left : 0));
 }
 
-/* Adds what the entry says; false if it is damaged. */
+/* Adds the members of the entry; false if it is damaged. */
 static bool put_entry(json_t *row, const char *data, size_t size)
 {
     static const char magic[] = "hw-verdict 1 ";
@@ -283,7 +283,7 @@ json_t *cache_programs(const char *directory, const char *plugin)
 
 /* ---- removing ---- */
 
-/* Those who bind the plugin are forgotten, and those who ended while they did. */
+/* Removes the marks of processes that are binding the plugin, or died while doing so. */
 static void remove_held(int directory, const char *name)
 {
     char held[NAME_MAX + 1];

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* cache_files.h - the files below HW_CACHE_DIR: verdicts on plugins, which the library keeps, and
- * compiled programs, which plugins keep. docs/cache.md and docs/common.md describe them. */
+/* cache_files.h - the files below HW_CACHE_DIR: the library's verdicts on plugins, and the plugins'
+ * compiled programs. docs/cache.md and docs/common.md describe them. */
 #ifndef HW_TOOL_CACHE_FILES_H
 #define HW_TOOL_CACHE_FILES_H
 
 #include <jansson.h>
 #include <stdint.h>
 
-/* What was removed, or could not be. */
+/* The result of a removal. */
 struct cleared {
     unsigned files, failures;
     uint64_t bytes;
@@ -16,7 +16,7 @@ struct cleared {
 
 /* The verdicts on a plugin, or on all for NULL, in the order of their names: an array of
  * {"plugin", "file", "outcome", "written", "expires", "age", "retry", "bytes", "entry", "problem"}.
- * Those that cannot be read have a problem and no outcome. */
+ * A verdict that cannot be read has a problem and no outcome. */
 json_t *cache_verdicts(const char *directory, const char *plugin);
 
 /* How many compiled programs each plugin has there: an array of {"plugin", "files", "bytes",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* checks.c - see checks.h: the library's report, read for what is wrong, and what the report cannot
- * know: who may open the files of devices, and whether the devices compute. */
+/* checks.c - see checks.h: checks of the library's report, and of facts outside it: whether the
+ * files of devices can be opened, and whether the devices compute. */
 #define _GNU_SOURCE
 #include "checks.h"
 
@@ -39,7 +39,7 @@ __attribute__((format(printf, 5, 6))) static void add(json_t *rows, const char *
                         remedy ? json_text(remedy, strlen(remedy)) : json_null()));
 }
 
-/* ---- what the library says ---- */
+/* ---- the library's report ---- */
 
 static void check_versions(json_t *rows, const json_t *explain)
 {
@@ -91,7 +91,7 @@ static size_t devices_of(const json_t *explain, const char *backend)
     return count;
 }
 
-/* What is missing on this machine, or excluded, may be so on purpose. */
+/* Reasons that may be intended: something is not installed here, or excluded. */
 static bool may_be_meant(const char *reason)
 {
     static const char *const reasons[] = { "disabled",  "not-selected", "shadowed",
@@ -172,16 +172,17 @@ static void check_hardware(json_t *rows, const json_t *explain)
                 "%s: no kernel driver is bound to it", what);
         else if (!strcmp(driver, "nouveau"))
             add(rows, "hardware", PROBLEM, vendor ? vendor->driver : NULL,
-                "%s: the kernel driver nouveau, with which CUDA does not work", what);
+                "%s: kernel driver nouveau, which does not work with CUDA", what);
         else
-            add(rows, "hardware", NOTE, "The plugins above say why, if one is for it",
-                "%s: kernel driver %s, no plugin has it as a device", what, driver);
+            add(rows, "hardware", NOTE,
+                "If one of the plugins above is for it, its line has the reason",
+                "%s: kernel driver %s, no plugin offers it as a device", what, driver);
     }
     if (!json_array_size(json_object_get(explain, "hardware")))
         add(rows, "hardware", GOOD, NULL, "the system lists no GPU on PCI");
 }
 
-/* An update of the packages replaces the libraries, but not the module that is loaded. */
+/* An update of the packages replaces the libraries, but not the loaded module. */
 static void check_driver(json_t *rows)
 {
     struct driver_version version;
@@ -233,9 +234,9 @@ static void check_nodes(json_t *rows)
     }
 }
 
-/* ---- what only trying shows ---- */
+/* ---- facts that need a trial ---- */
 
-/* The library ignores such a folder of the cache. */
+/* Folders of the cache that the library ignores, because others may write to them. */
 static void check_cache_folders(json_t *rows, const char *cache)
 {
     char pattern[4096], remedy[4200];
@@ -275,8 +276,8 @@ static void check_cache(json_t *rows, const json_t *explain)
     }
 }
 
-/* Computes a small silu on the device: more than a vector, and a rest. Returns what is wrong, or
- * NULL. */
+/* Computes a small silu on the device, longer than a vector and not a multiple of one. Returns
+ * NULL, or the fault. */
 static const char *silu_fault(struct hw_device *device)
 {
     enum { COUNT = 37 };
@@ -303,7 +304,7 @@ static const char *silu_fault(struct hw_device *device)
     return fault;
 }
 
-/* What a plugin found and does not show. */
+/* Devices that plugins found but hide. */
 static void check_left_out(json_t *rows, const json_t *explain)
 {
     json_t *file, *device;
@@ -331,7 +332,7 @@ static void check_devices(json_t *rows, const struct report *report)
             report_error(report) ? report_error(report) : "no device can be used");
 }
 
-/* Ops that are left to other devices, or are not computed at all: a row for each type. */
+/* Withdrawn ops, which other devices compute or nobody: a row for each type. */
 static void check_withdrawn(json_t *rows, const json_t *explain)
 {
     json_t *each;

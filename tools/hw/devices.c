@@ -42,7 +42,7 @@ static json_t *rows_json(struct hw_device *device, uint32_t op)
     return NULL;
 }
 
-/* Adds "kernels": {"matmul": [{"name", "eligible", "needs"}...]...}, or why there are none. */
+/* Adds "kernels": {"matmul": [{"name", "eligible", "needs"}...]...}, or "kernels_error". */
 static void add_kernels(json_t *facts, struct hw_device *device)
 {
     json_t *ops = json_object();
@@ -142,7 +142,7 @@ struct wishes {
     int kernels, lines;
 };
 
-/* Those of the report, or the one called `only`. Asking for kernels wakes the devices. */
+/* The devices of the report, or the one called `only`. Asking for kernels opens them. */
 static json_t *devices_json(const struct report *report, const char *only, bool kernels)
 {
     json_t *list = json_array(), *facts;
@@ -178,7 +178,7 @@ static void print_devices(const struct report *report, json_t *list, bool lines)
     }
 }
 
-/* In a report that is replayed, devices have names alone. */
+/* A replayed report has no devices to open, so this compares names. */
 static bool has_device(const struct report *report, const char *name)
 {
     json_t *facts;
@@ -199,7 +199,7 @@ static int list_devices(const struct report *report, const char *name,
     if (report->context ? !first : !has_device(report, name))
         return EXIT_FAILED;
     if (!report->context && wishes->kernels) {
-        complain("--kernels: a report does not list them");
+        complain("--kernels: a report has no list of kernels");
         return EXIT_USAGE;
     }
 

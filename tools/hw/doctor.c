@@ -12,15 +12,15 @@
 static const struct manual manual = {
     .about =
         "hw doctor - what is wrong on this machine, and what to do about it\n\n"
-        "Checks versions, settings, directories, plugins, the hardware that the system lists and\n"
-        "its kernel drivers, the files of devices, the cache, whether each device that can be\n"
-        "used computes a small op, and which ops the admission test withdrew.",
+        "Checks versions, settings, directories, plugins, hardware on PCI and its kernel drivers,\n"
+        "the files of devices and the cache. Computes a small op on each device that can be\n"
+        "used, and lists ops that the admission test withdrew.",
     .arguments = "[OPTION...]",
     .notes =
         "  hw doctor\n"
         "  hw doctor --json | jq '.checks[] | select(.state == \"problem\")'\n\n"
         "'hw report' writes all of this to a file. The exit status is 1 if there is a\n"
-        "problem; what may be meant, such as a plugin whose driver is missing, is none.",
+        "problem. Conditions that may be intended, such as a missing driver, do not count.",
 };
 
 static void print_check(const json_t *row, const char *last)

@@ -25,7 +25,7 @@ static bool read_word(const char *path, char *word, size_t size)
     return true;
 }
 
-/* "580.159.04" of ".../libcuda.so.580.159.04": at least two numbers, so "1" does not count. */
+/* ".../libcuda.so.580.159.04" has version "580.159.04": at least two numbers, so "1" is none. */
 static bool version_in_name(const char *path, const char *stem, char *version, size_t size)
 {
     const char *name = strrchr(path, '/');
@@ -40,7 +40,7 @@ static bool version_in_name(const char *path, const char *stem, char *version, s
     return true;
 }
 
-/* The first library of the pattern whose name tells its version. */
+/* The first library that matches the pattern and has its version in its name. */
 static bool find_library(const char *root, const char *pattern, const char *stem,
                          struct driver_version *version)
 {

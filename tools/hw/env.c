@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The library knows the values and their sources; this is what each one means. */
+/* The meanings of the settings; the library knows their values and sources. */
 static const struct meaning {
     const char *variable, *unset, *text;
 } meanings[] = {
@@ -25,13 +25,14 @@ static const struct meaning {
       "whether another device may compute an op that a device lacks: allow, warn, error" },
     { "HW_PLUGIN_PATH", "none",
       "directories or plugin files, searched before the built-in directory" },
-    { "HW_PLUGIN_PATH_ONLY", "none", "the same, instead of the built-in directory" },
+    { "HW_PLUGIN_PATH_ONLY", "none",
+      "directories or plugin files, searched instead of the built-in directory" },
     { "HW_TRUST", "", "on: refuse files that other users can write to; off: load them" },
     { "HW_PROBE", "",
-      "where a plugin is tried first: child, in a process of its own; full: all of its ops, "
-      "however long it takes; inproc: nowhere" },
+      "how a plugin is tried first: child, in a process of its own; full, likewise with all "
+      "cases of its ops, however long it takes; inproc, not at all" },
     { "HW_PROBE_TIMEOUT", "",
-      "seconds that a plugin may take there; afterwards `hw` says which one still starts" },
+      "seconds that such a trial may take; `hw` also reports starts that take longer" },
     { "HW_THREADS", "the usable cores", "CPU threads; OMP_NUM_THREADS is used if not set" },
     { "HW_PRECISION", "",
       "fp32: products of f32 stay f32; fp16: may use 16-bit units; int8: activations too" },
@@ -45,11 +46,11 @@ static const struct meaning {
     { "HW_SHADOW", "",
       "1/N: compare one of N calls of each op with the CPU plugin, withdraw ops that are wrong" },
     { "HW_ROUTE", "",
-      "where ops on host memory run if nobody named a device: auto, measured, device" },
+      "where ops on host memory run if the program named no device: auto, measured, device" },
     { "HW_WORKER", "none",
-      "backends that run in processes of their own, whose crash the program outlives: patterns" },
+      "patterns: backends that run in processes of their own, so the program survives a crash" },
     { "HW_WORKER_TIMEOUT", "",
-      "seconds that one call may take there before the process is stopped; 0: any time" },
+      "seconds that a call may take there before the process is stopped; 0: no limit" },
 };
 enum { MEANINGS = sizeof meanings / sizeof meanings[0] };
 
@@ -94,7 +95,7 @@ static const struct meaning *find_meaning(const char *variable)
     return NULL;
 }
 
-/* The settings that are named, or all of them, each with its meaning. */
+/* The named settings, or all, each with its meaning. */
 static json_t *settings_json(const struct report *report, const char *const *names)
 {
     json_t *settings = json_array(), *setting;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* explain.c - `hw explain`: how far up the ladder each plugin file got, stage by stage; or
- * everything that the library knows, as JSON. */
+/* explain.c - `hw explain`: how far each plugin file got, stage by stage; with --json, everything
+ * that the library knows. */
 #include "command/command.h"
 #include "command/options.h"
 #include "command/output.h"
@@ -21,8 +21,8 @@ static const struct manual manual = {
         "the settings want it), trust (who can write to it), preflight (is it sound; read, not\n"
         "run), probe (does it run), bind (into the process). A file that stops has a reason and\n"
         "a remedy.\n\n"
-        "With --op: where a call on host memory is computed, by the queue's device or by the\n"
-        "CPU, how long it is expected to take on either, and where the figures come from.",
+        "With --op: whether the queue's device or the CPU computes a call on host memory, how\n"
+        "long it is expected to take on either, and where the figures come from.",
     .arguments = "[OPTION...] [BACKEND|FILE.so]",
     .notes =
         "  hw explain                     every file\n"
@@ -37,7 +37,7 @@ static const struct manual manual = {
         "The exit status is 1 if no file was found, or none passed all stages.",
 };
 
-/* What it means that a file passed a stage. */
+/* The meaning of each stage, once a file has passed it. */
 static const struct stage {
     const char *name, *passed;
 } stages[] = {
@@ -60,7 +60,7 @@ static void print_stop(const json_t *file, double us)
         say_folded(24, "  %-22sRemedy: %s\n", "", remedy);
 }
 
-/* What the probe did besides. */
+/* The admission test, which is part of the probe. */
 static void print_admission(const json_t *file)
 {
     const json_t *admission = json_object_get(file, "admission");
@@ -76,7 +76,7 @@ static void print_admission(const json_t *file)
     say("\n");
 }
 
-/* The plugin has devices that nothing has used yet. */
+/* Whether the plugin has devices but none was used yet. */
 static bool is_unbound(const json_t *file, const char *stage)
 {
     return !strcmp(stage, "bind") && !flag_of(file, "bound");
@@ -128,7 +128,7 @@ static void print_file(const json_t *file, const json_t *demotions)
         print_demotions(demotions, text_of(file, "name"), INT_MAX);
 }
 
-/* Whether the name is that of the file, of the last part of its path, or of its backend. */
+/* Whether the file has this path, file name or backend. */
 static bool is_named(const json_t *file, const char *name)
 {
     const char *path = text_of(file, "file"), *last = strrchr(path, '/');
@@ -136,7 +136,7 @@ static bool is_named(const json_t *file, const char *name)
            !strcmp(name, text_of(file, "name")) || (last && !strcmp(name, last + 1));
 }
 
-/* Keeps only the files of that name in the report; false if there are none. */
+/* Keeps only files with that name in the report; false if there are none. */
 static bool keep_named(json_t *explain, const char *name)
 {
     json_t *kept = json_array(), *file;
@@ -189,7 +189,7 @@ static int explain_files(json_t *explain)
     return *text_of(explain, "open_error") ? EXIT_FAILED : status;
 }
 
-/* A file that is not where plugins are looked for is tried alone. */
+/* A file outside the searched directories is tried alone. */
 static int explain_named(struct report *report, const char *name)
 {
     if (!name || keep_named(report->explain, name))

@@ -63,7 +63,7 @@ static void print_cost(const struct hw_cost *cost)
         source_name(cost), cost->measured ? " " : "", date_of(cost->measured).text);
 }
 
-/* Why there are no measured figures of a device. */
+/* Why a device has no measured figures. */
 static const char *why_estimated(const struct report *report, struct hw_device *device)
 {
     const char *why = "";
@@ -81,7 +81,7 @@ static void print_reason(const struct report *report, const struct hw_cost *cost
     if (cost->device && cost->source == HW_COST_ESTIMATED)
         say_folded(4, "%s: defaults of the library, not measured here: %s\n",
                    hw_device_name(cost->device),
-                   *why ? why : "hw tune has not measured this op with these types");
+                   *why ? why : "'hw tune' has not measured this op with these types");
 }
 
 static void print_route(const struct report *report, const char *test,
@@ -102,8 +102,9 @@ static void print_route(const struct report *report, const char *test,
 
 /* ---- the question ---- */
 
-/* A device that the user names is not named to the library: what holds for the default device is
- * shown of it, if it is that one. */
+/* Finds the device without naming it to the library, which routes ops only of queues whose
+ * device it chose itself. So if the name is that of the default device, returns the library's
+ * own choice. */
 static struct hw_device *find_device(const struct report *report, const char *name)
 {
     if (!name || report->file)
@@ -153,7 +154,7 @@ int explain_op(const struct explain_op *asked)
     if (test == text && !shape_case(asked->op, asked->shape, asked->types, text))
         return EXIT_USAGE;
     if (test != text && (asked->shape || asked->types)) {
-        complain("%s: has its shape and types in it", test);
+        complain("%s: a case already has a shape and types", test);
         return EXIT_USAGE;
     }
     if (verify_host_call(test, false, &call, error)) {
@@ -162,7 +163,7 @@ int explain_op(const struct explain_op *asked)
     }
     if (report_open_for(&report, asked->device, NULL)) {
         if (!report.context)
-            complain("--op: a report has no devices to ask");
+            complain("--op: cannot be answered from a report");
         else if ((device = find_device(&report, asked->device)))
             status = ask(&report, device, test, call);
         report_close(&report);

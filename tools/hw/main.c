@@ -55,17 +55,17 @@ static const struct command commands[] = {
     { "doctor", "what is wrong on this machine, and what to do about it", cmd_doctor,
       true },
     { "report", "one file with everything that a bug report needs", cmd_report, false },
-    { "cache", "what is kept about plugins and their programs, and removing it", cmd_cache,
+    { "cache", "show or remove cached verdicts on plugins and compiled programs", cmd_cache,
       false },
-    { "plugin", "what a plugin file is, and which may be loaded from a directory",
-      cmd_plugin, false },
-    { "run", "text from a model file, the perplexity of a text, or how fast it is", cmd_run,
+    { "plugin", "show and check plugin files; lock a plugin directory", cmd_plugin, false },
+    { "run", "generate text from a model file, score a text, or measure the model", cmd_run,
       false },
-    { "inspect", "metadata and tensors of a model file", cmd_inspect, false },
-    { "quantize", "a model file with its matrices in another type", cmd_quantize, false },
+    { "inspect", "show the metadata and tensors of a model file", cmd_inspect, false },
+    { "quantize", "write a model file with its matrices in another type", cmd_quantize,
+      false },
     { "verify", "compare a plugin's results with a reference", cmd_verify, false },
     { "bench", "measure calls, opening, copies and ops", cmd_bench, false },
-    { "tune", "measure where ops on host memory are computed faster", cmd_tune, false },
+    { "tune", "measure where ops on host memory run faster", cmd_tune, false },
     { "abi", "sizes and offsets of the public structs, for bindings", cmd_abi, false },
     { "version", "versions of the command, the library and the plugin ABI", cmd_version,
       false },
@@ -134,7 +134,7 @@ static int help(int argc, const char **argv)
     return command ? run_command(command, 2, words) : EXIT_USAGE;
 }
 
-/* Options before the command's name are read here, the rest by the command. */
+/* Reads the options before the command's name; the command reads the rest. */
 static int run(int argc, const char **argv)
 {
     int version = 0, status, own = 1;

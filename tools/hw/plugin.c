@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* plugin.c - `hw plugin`: what plugin files are (plugin_show.c), and which may be loaded: it writes
- * the file plugins.lock of a plugin directory. */
+/* plugin.c - `hw plugin`: shows and checks plugin files (plugin_show.c), and writes the file
+ * plugins.lock, which says which of them may be loaded. */
 #define _GNU_SOURCE
 #include "command/command.h"
 #include "command/new_file.h"
@@ -25,17 +25,17 @@
 
 static const struct manual manual = {
     .about =
-        "hw plugin - what plugin files are, and which of them may be loaded\n\n"
+        "hw plugin - show and check plugin files; lock a plugin directory\n\n"
         "show prints what a file is: its name, the ABI versions it supports, the system and the\n"
         "processor it was built for, and the libraries that it needs. The file is read, not\n"
-        "loaded, so it may be one for another system: .so, .dll, .dylib. Where Windows or macOS\n"
-        "would find these libraries is looked up beside the file and, with --root, in a directory\n"
-        "that stands for the file system of such a machine.\n\n"
-        "check says of a file, or of each file in a directory that is named like a plugin,\n"
-        "whether it is one, whole, and named as its manifest says.\n\n"
+        "loaded, so it may be one for another system: .so, .dll, .dylib. For Windows and macOS,\n"
+        "libraries are looked up beside the file and, with --root, in a directory that stands\n"
+        "for the file system of such a machine.\n\n"
+        "check tests a file, or each file in a directory that is named like a plugin: is it a\n"
+        "plugin, complete, and named as its manifest says?\n\n"
         "lock writes the SHA-256 digests of all plugin files in DIRECTORY to plugins.lock there.\n"
         "From then on, the library loads a plugin from this directory only if it is listed with\n"
-        "its present content. Run it again after each wanted change; to unlock the directory,\n"
+        "its present content. Run it again after each intended change; to unlock the directory,\n"
         "remove plugins.lock.",
     .arguments = "[OPTION...] show FILE | check FILE|DIRECTORY | lock DIRECTORY",
     .notes =
@@ -43,12 +43,12 @@ static const struct manual manual = {
         "  hw plugin show --root /mnt/c --program 'Program Files/Mine' ./hw_mine.dll\n"
         "  hw plugin check /usr/lib/hw\n"
         "  hw plugin lock /usr/lib/hw\n"
-        "  (cd /usr/lib/hw && sha256sum -c plugins.lock)   what has changed since\n"
-        "  hw explain                                      what the library says of it\n\n"
+        "  (cd /usr/lib/hw && sha256sum -c plugins.lock)   show changes since then\n"
+        "  hw explain                                      show the effect\n\n"
         "The exit status is 1 if a file is not a sound plugin, if there is none to check, if a\n"
         "file cannot be read, if a library that it is linked with is not in the directory of\n"
-        "--root, or if plugins.lock cannot be written. Whether a plugin works is\n"
-        "for 'hw explain FILE' and 'hw verify FILE' to find out: they load it.",
+        "--root, or if plugins.lock cannot be written. To find out whether a plugin works,\n"
+        "use 'hw explain FILE' and 'hw verify FILE': they load it.",
 };
 
 /* A directory while its lock is made. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* plugin_file.c - see plugin_file.h. The file has passed the library's checks and was
- * loaded; it is still read with bounds. */
+/* plugin_file.c - see plugin_file.h. Although the file has passed the library's checks, every read
+ * is checked against its bounds. */
 #define _GNU_SOURCE /* ElfW() */
 
 #include "plugin_file.h"
@@ -145,7 +145,7 @@ static void read_manifest(const struct image *image, json_t *keys)
 
 /* ---- Both ---- */
 
-/* An array of what `collect` finds in the file. */
+/* Maps the file and returns an array of the names that `collect` finds. */
 static json_t *list_of(const char *path,
                        void (*collect)(const struct image *image, json_t *list))
 {

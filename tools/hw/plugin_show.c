@@ -24,7 +24,7 @@
 #define WHY   320
 #define PLACE (PATH_MAX + WHY) /* bytes of a text that describes one */
 
-/* A file, and what is wrong with it. */
+/* A file, and its faults. */
 struct shown {
     const char *path, *file; /* `file` is the last part of the path */
     const struct tree *tree;
@@ -105,7 +105,7 @@ static const char *suffix_of(enum object_format format)
     return format == OBJECT_PE ? ".dll" : format == OBJECT_MACHO ? ".dylib" : ".so";
 }
 
-/* Of hw_<name>.so: the length of the name; 0 if the file is not named like a plugin. */
+/* The length of <name> in hw_<name>.so; 0 if the file is not named like a plugin. */
 static size_t name_length(const char *file, enum object_format format)
 {
     const char *suffix = suffix_of(format);
@@ -166,7 +166,7 @@ static void seek(struct shown *shown, const char *name, bool linked)
                shown->tree->root);
 }
 
-/* Those of Linux are for the library to find: 'hw explain' shows what it says. */
+/* Not for Linux, where the library finds them: 'hw explain' shows its result. */
 static bool find_libraries(struct shown *shown)
 {
     const struct object *object = &shown->object;
@@ -182,7 +182,7 @@ static bool find_libraries(struct shown *shown)
     return shown->sought != NULL;
 }
 
-/* Where it was found, or what became of the search. */
+/* Where the library was found, or why it was not. */
 static void describe_place(const struct shown *shown, const struct sought *sought,
                            char text[PLACE])
 {
@@ -316,7 +316,7 @@ static void say_list(const char *what, const char *const *list, uint32_t count)
     }
 }
 
-/* The libraries that were looked for; of `linked`, those that are linked. */
+/* Prints the libraries that were looked for: the linked ones, or the others. */
 static void say_places(const char *what, const struct shown *shown, bool linked)
 {
     for (uint32_t i = 0; i < shown->sought_count; i++) {

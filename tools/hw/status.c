@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* status.c - `hw status`: what can be used, and for everything else why not and what to do.
+/* status.c - `hw status`: which hardware can be used; for the rest, why not and what to do.
  *
  * A backend is available if its plugin serves a device that the settings allow. The files are
- * shown below their backend; every file that was looked at is listed. */
+ * shown below their backend; every file that was found is listed. */
 #include "command/command.h"
 #include "command/options.h"
 #include "command/output.h"
@@ -19,8 +19,8 @@ enum { SHOWN_DEMOTIONS = 3 }; /* of a device */
 static const struct manual manual = {
     .about =
         "hw status - which hardware can be used; for the rest, why not and what to do\n\n"
-        "Looks at every plugin file, as a program does when it starts, and asks those that pass\n"
-        "the checks for their devices.",
+        "Looks at every plugin file, as a program does when it starts, and lists the devices of\n"
+        "those that pass the checks.",
     .arguments = "[OPTION...]",
     .notes =
         "  hw status\n"
@@ -69,7 +69,7 @@ static bool any_selected(const json_t *devices)
     return false;
 }
 
-/* Of several files, the one that works, or else the first. */
+/* The file of several that works, or else the first one. */
 static const json_t *best_file(const json_t *files)
 {
     json_t *file;
@@ -100,8 +100,8 @@ static void add_backend(json_t *backends, json_t *listed, const struct groups *g
                                                  group(groups->devices, name)));
 }
 
-/* Available backends in order of preference, then the others in the order in which they
- * were looked at. A file without a valid name is shown by itself. */
+/* Available backends in order of preference, then the others in the order of the search. A file
+ * without a valid name is shown by itself. */
 static json_t *backends_json(const struct report *report)
 {
     json_t *candidates = json_object_get(report->explain, "candidates"), *file, *device;
@@ -149,10 +149,10 @@ static bool is_one_of(const char *reason, const char *const *list)
     return false;
 }
 
-/* Nothing is wrong with these files: the settings exclude them, or an earlier file is used. */
+/* Reasons that do not lie in the file: the settings exclude it, or an earlier file is used. */
 static const char *const choices[] = { "disabled", "not-selected", "shadowed", "duplicate",
                                        NULL };
-/* These may never change, so the line says how to silence them, without the path. */
+/* Reasons that may never go away: the line says how to silence the file, and omits its path. */
 static const char *const absences[] = { "no-hardware", "needs-library", "no-driver",
                                         "no-device", NULL };
 
@@ -199,8 +199,8 @@ static void print_device(const json_t *facts)
     say("\n");
 }
 
-/* Devices that the plugin found and does not show. If there is no other, the message above has the
- * first. */
+/* Prints devices that the plugin found but hides. If the file has an error, its message already
+ * names the first one. */
 static void print_left_out(const json_t *file)
 {
     json_t *list = json_object_get(file, "left_out"), *each;
@@ -212,7 +212,7 @@ static void print_left_out(const json_t *file)
                        ink(YELLOW), text_of(each, "why"), ink(PLAIN));
 }
 
-/* Whether the settings, and nothing else, keep the backend from being used. */
+/* Whether only the settings keep the backend from being used. */
 static bool is_excluded(const json_t *backend)
 {
     json_t *file;
@@ -223,7 +223,7 @@ static bool is_excluded(const json_t *backend)
     return true;
 }
 
-/* A plugin may have few ops; the others run on other devices. */
+/* A plugin may lack ops, which then run on other devices. */
 static void print_ops(const json_t *backend)
 {
     const json_t *ops = json_object_get(backend, "ops");
@@ -248,7 +248,7 @@ static void print_title(const json_t *backend, const char *file)
     say("\n");
 }
 
-/* Of a plugin that HW_WORKER names. */
+/* The process of a plugin that HW_WORKER names. */
 static void print_worker(const json_t *worker)
 {
     const char *state = text_of(worker, "state");

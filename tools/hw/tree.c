@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tree.c - see tree.h. Symbolic links in the tree start at its root, as they would on its own
- * system. */
+/* tree.c - see tree.h. Absolute symbolic links in the tree start at its root, as on its own system.
+ */
 #define _GNU_SOURCE
 #include "tree.h"
 
@@ -56,7 +56,7 @@ static bool append(char path[PATH_MAX], const char *part, size_t length)
     return bytes >= 0 && (size_t)bytes < PATH_MAX - at;
 }
 
-/* Appends the part as the directory spells it, which matters not to Windows. */
+/* Appends the part in the spelling of the directory: on Windows, case does not matter. */
 static bool append_spelled(const struct start *start, char path[PATH_MAX], const char *part,
                            size_t length)
 {
@@ -92,7 +92,7 @@ static bool join(const struct start *start, const char *path, bool spell, char t
     return true;
 }
 
-/* ---- what is there ---- */
+/* ---- files in the tree ---- */
 
 static bool has_machine(const struct object *object, const char *machine)
 {
@@ -102,7 +102,7 @@ static bool has_machine(const struct object *object, const char *machine)
     return false;
 }
 
-/* A library lacks what only a plugin has. */
+/* Libraries lack the entry that plugins have. */
 static bool is_whole(enum object_fault fault)
 {
     return fault == OBJECT_GOOD || fault == OBJECT_NO_ENTRY || fault == OBJECT_BAD_ENTRY;

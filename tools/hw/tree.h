@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tree.h - a directory that stands for the file system of a machine with Windows or macOS, and
- * where a plugin finds the libraries that it needs there. */
+/* tree.h - a directory that stands for the file system of a Windows or macOS machine, and the
+ * search there for the libraries that a plugin needs. */
 #ifndef HW_TOOL_TREE_H
 #define HW_TOOL_TREE_H
 
@@ -9,14 +9,14 @@
 #include <limits.h>
 
 struct tree {
-    char *root;    /* the directory; NULL: only that of the plugin is known */
+    char *root;    /* the directory; NULL: only the plugin's directory is known */
     char *program; /* the directory of the program, from the root on; NULL: not known */
 };
 
 /* A library that was looked for. */
 struct sought {
     const char *name; /* "a|b" means that either one is enough */
-    bool linked;      /* not merely opened when the plugin runs */
+    bool linked;      /* false: the plugin opens it while it runs */
     enum located located;
     char path[PATH_MAX]; /* here; "" if it is in no file */
     char why[256];       /* why the file does not fit */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* verify.c - `hw verify`: compares the results of every kernel of a device, or of a plugin
- * file that need not be installed, with the reference in verify/. */
+/* verify.c - `hw verify`: compares every kernel of a device, or of a plugin file that need not be
+ * installed, with the reference in verify/. */
 #include "command/command.h"
 #include "command/measure.h"
 #include "command/options.h"
@@ -58,8 +58,8 @@ static void print_warning(const char *path, const char *what, const json_t *name
                others, remedy);
 }
 
-/* Adds {"file", "exports", "unknown_keys"} to the result. What a plugin exports besides its entry
- * can be taken for a symbol of the program. */
+/* Adds {"file", "exports", "unknown_keys"} to the result. Symbols that a plugin exports besides its
+ * entry can clash with those of the program. */
 static void check_file(const char *path, json_t *files)
 {
     json_t *exports = extra_exports(path), *keys = unknown_keys(path);
@@ -122,7 +122,7 @@ static int verify_devices(const struct report *report, struct verify_run *run,
     return good ? 0 : EXIT_FAILED;
 }
 
-/* ---- What the device has ------------------------------------------------------------------- */
+/* ---- Types of each op ------------------------------------------------------------------- */
 
 static json_t *support_json(struct hw_device *device, const struct verify_matrix *matrix)
 {
@@ -241,7 +241,7 @@ static int list_cases(const struct verify_filter *filter, json_t *result)
 
 enum { MOST_DEVICES = 256 };
 
-/* Finds the devices that `word` means. Returns 0, with a complaint, if there are none. */
+/* Finds the devices that `word` names. Returns their number; 0 after a complaint. */
 static uint32_t choose_devices(const struct report *report, const char *word,
                                struct hw_device **devices)
 {

@@ -75,7 +75,7 @@ static void draw_progress(struct verify_run *run, const struct verify_result *re
 
 /* ---- The cases of one op ------------------------------------------------------------------- */
 
-/* Why cases are unsupported, the most frequent reasons first: {"reason", "count"} each. */
+/* The reasons why cases are unsupported, most frequent first: {"reason", "count"} each. */
 static json_t *sorted_reasons(json_t *counts)
 {
     json_t *list = json_array();
@@ -166,8 +166,8 @@ static void keep_failure(struct verify_run *run, const struct verify_result *res
         print_failure(run, result);
 }
 
-/* The library's message is "silu (f32 f32) on mine:0: why; HW_FALLBACK=error allows no other
- * device". The op and the device are printed elsewhere, and no case may run on another. */
+/* Counts a reason. The library's message, "silu (f32 f32) on mine:0: why; HW_FALLBACK=error allows
+ * no other device", is cut to types and reason, because op and device are printed elsewhere. */
 static void keep_reason(struct verify_run *run, const struct verify_result *result)
 {
     char text[512], place[128];
@@ -200,7 +200,7 @@ static void print_result(const struct verify_result *result)
     print_errors(result);
 }
 
-/* A crash, or Ctrl-C, then names the case. */
+/* Lets the message about a crash or Ctrl-C name the case. */
 static bool begin_case(void *user, uint32_t op, const char *test)
 {
     const struct verify_run *run = user;
@@ -230,7 +230,7 @@ static bool take_result(void *user, const struct verify_result *result)
 
 /* ---- The device ---------------------------------------------------------------------------- */
 
-/* A device that does not open, or that lacks the forced kernel, is one error, not one per
+/* A device that does not open, or lacks the forced kernel, is one error rather than one per
  * case. */
 static enum hw_status open_once(struct hw_device *device)
 {
@@ -260,7 +260,7 @@ json_t *verify_device(struct verify_run *run, struct hw_device *device)
     watch_interrupt(true);
     enum hw_status status = open_once(device);
     if (!status)
-        status = hw_device_reset(device); /* also what the admission test has withdrawn */
+        status = hw_device_reset(device); /* test withdrawn ops, too */
     if (!status)
         status = verify_test(device, &run->filter, &calls, &run->counts, error);
     watch_interrupt(false);
