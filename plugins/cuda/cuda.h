@@ -24,6 +24,7 @@
 #include "common/rows.h"
 #include "common/slots.h"
 #include "common/symbols.h"
+#include "cuda_code.h" /* which the build writes */
 #include "driver.h"
 
 #include <pthread.h>

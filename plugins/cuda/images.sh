@@ -4,10 +4,13 @@
 # compiler that made it and a hash of the sources that it was made from; beside a cubin, a .txt says the same. A build
 # with compilers takes a cubin from there, too: to make it again would take minutes, and it was measured.
 #   images.sh hash IMAGE          prints the hash of an image's sources as they are: "mixed", "matmul_gemv.sm_90a"
-#   images.sh sources             prints the names of the files of which those are
 #   images.sh stale               succeeds if images were made from other sources than these, and prints their names
-#   images.sh compile COMPILER COMMAND...  compiles a cubin, or takes that of images; fails where ptxas lets the matrix
-#                                 units wait for each other (C75xx)
+#   images.sh compile any|same COMPILER COMMAND...  compiles an image by COMMAND, which is COMPILER, or takes that of
+#                                 images, by any or by the same compiler; writes the .txt beside a cubin; fails where
+#                                 ptxas lets the matrix units wait for each other (C75xx)
+#   images.sh lacks COMPILER ...  as the COMMAND of a build without a compiler: fails, and says what to do
+#   images.sh code HEADER COMPILER FILE...  writes which CUDA, as the driver has its version, the newest compiler is of
+#                                 that these .txt name, and which one COMPILER, which translates PTX
 #   images.sh write DIR FILE...   writes the images that a build made to DIR, PTX without comments; cubins by CUDA 12
 #                                 alone, which drivers from 525 on load, those of CUDA 13 only from 580 on
 set -eu
@@ -34,12 +37,6 @@ hash()
     fi | tr -d '[:space:]' | sha256sum | cut -d ' ' -f 1
 }
 
-sources()
-{
-    find "$root/kernels" "$root/plugins/cuda/kernels" "$root/plugins/cuda/portable.cu" -name '*.cu' -print \
-        -o -name '*.h' -print -o -path "$root/kernels/*.c" -print -o -path "$root/kernels/*.def" -print
-}
-
 stale()
 {
     portable=$(hash portable)
@@ -62,10 +59,33 @@ made()
     grep -qx "// sources: $(hash "$2")" "$1"
 }
 
+header()
+{
+    echo "// SPDX-License-Identifier: MIT"
+    echo "// Made by \"ninja -C build cuda-images\" from the kernels: change those instead."
+    echo "// compiler: $2"
+    echo "// sources: $(hash "$1")"
+}
+
+# depends OUTPUT IMAGE: the files that the image is made from, as Ninja reads them.
+depends()
+{
+    source=$root/plugins/cuda/kernels/${2%%.*}.cu
+    if [ -f "$source" ]; then
+        ${CC:-cc} -E -M -MT "$1" -x c -I "$root/kernels" "$source"
+    else
+        printf '%s:' "$1"
+        find "$root/kernels" -name '*.[ch]' -o -name '*.def' | sed 's/ /\\ /g; s/^/ /' | tr -d '\n'
+        echo
+    fi
+}
+
+# The .txt of a PTX is the PTX itself: it begins with those lines.
 compile()
 {
-    compiler=$1
-    shift
+    which=$1
+    compiler=$2
+    shift 2
     for word; do
         case ${previous-} in
         -o) output=$word ;;
@@ -73,23 +93,51 @@ compile()
         esac
         previous=$word
     done
-    name=$(basename "$output" .cubin)
-    if made "$root/plugins/cuda/images/$name.txt" "$name" "$compiler"; then
-        cp "$root/plugins/cuda/images/$name.cubin" "$output"
-        ${CC:-cc} -E -M -MT "$output" -MF "$depfile" -x c -I "$root/kernels" "$root/plugins/cuda/kernels/${name%%.*}.cu"
+    name=$(basename "$output")
+    image=${name%.cubin}
+    image=${image%.ptx}
+    text=${name%.cubin}
+    [ "$text" = "$name" ] || text=$text.txt
+    [ "$which" = any ] && by=any || by=$compiler
+    if made "$root/plugins/cuda/images/$text" "$image" "$by"; then
+        cp "$root/plugins/cuda/images/$name" "$output"
+        [ "$text" = "$name" ] || cp "$root/plugins/cuda/images/$text" "$(dirname "$output")"
+        depends "$output" "$image" >"$depfile"
         return
     fi
     log=$("$@" 2>&1) || { echo "$log" >&2 && return 1; }
     [ -z "$log" ] || echo "$log" >&2
     case $log in *"(C75"*) return 1 ;; esac
+    [ "$text" = "$name" ] || header "$image" "$compiler" >"$(dirname "$output")/$text"
 }
 
-header()
+lacks()
 {
-    echo "// SPDX-License-Identifier: MIT"
-    echo "// Made by \"ninja -C build cuda-images\" from the kernels: change those instead."
-    echo "// compiler: $2"
-    echo "// sources: $(hash "$1")"
+    echo "the kernels have changed since this image in plugins/cuda/images was made, and this build has no compiler" \
+        "for it: install $1; then, or to leave the CUDA plugin out, run: ninja reconfigure (in the build directory)" >&2
+    return 1
+}
+
+# "Build cuda_13.0.r13.0/compiler.36424714_0 -O3", "NVRTC 12.9": the newest one, as 13000
+newest()
+{
+    sed -nE 's/.*(NVRTC |cuda_)([0-9]+)\.([0-9]+).*/\2 \3/p' |
+        awk '{ version = $1 * 1000 + $2 * 10 } version > newest { newest = version } END { print newest + 0 }'
+}
+
+# Left as it is if nothing has changed, so that the plugin is not compiled again for each change of a kernel.
+code()
+{
+    header=$1
+    translator=$2
+    shift 2
+    {
+        echo "/* Written by plugins/cuda/images.sh. */"
+        echo "#define MACHINE_CODE_CUDA $(cat "$@" | grep '^// compiler: ' | newest)"
+        echo "#define TRANSLATED_CODE_CUDA $(echo "$translator" | newest)"
+    } >"$header.new"
+    cmp -s "$header.new" "$header" || cp "$header.new" "$header"
+    rm "$header.new"
 }
 
 refuse()

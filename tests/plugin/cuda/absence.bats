@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # What the CUDA plugin says where the driver or a device is missing or too old. $HW is the command, $STANDIN the folder
-# of the stand-in for the driver.
+# of the stand-in for the driver, $CODE the header with the version of CUDA that the build's machine code needs.
 
 setup()
 {
@@ -40,9 +40,11 @@ says()
 }
 
 @test "the driver is older than the kernels' machine code" {
-    export STANDIN_CUDA=$OLDER
+    local older
+    older=$(awk '$2 == "MACHINE_CODE_CUDA" { print int($3 / 1000) - 1 ".9" }' "$CODE")
+    export STANDIN_CUDA=$older
     STANDIN_DEVICES='7.5 9.0' says "[0] Stand-in 0: 4 GiB" "[1] Stand-in 1: 4 GiB" \
-        "[-] tuned kernels (not used: the driver (CUDA $OLDER) is older than the kernels' machine code (CUDA " \
+        "[-] tuned kernels (not used: the driver (CUDA $older) is older than the kernels' machine code (CUDA " \
         "): portable kernels are used; "
     [ "$(grep -c 'is older than' "$BATS_TEST_TMPDIR/status")" -eq 1 ]
     STANDIN_DEVICES=7.5 says "[0] Stand-in 0: 4 GiB" # which has no tuned kernels

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test_driver.c - drivers of other versions of CUDA than that of the kernels' machine code: $OLDER,
- * which refuses it, and $OLDEST, the first that loads that of the tuned kernels. */
+/* test_driver.c - drivers of other versions of CUDA than that of the kernels' machine code: the
+ * last one that refuses it, and the first that loads that of the tuned kernels. */
 #define _POSIX_C_SOURCE 200809L /* setenv */
 #include "tuned.h"
 
@@ -13,8 +13,11 @@ static void hear(void *user, int32_t level, const char *line)
                 strstr(line, "is older than the kernels' machine code");
 }
 
-static void open_on(const char *cuda)
+static void open_on(int major, int minor)
 {
+    char cuda[32];
+
+    snprintf(cuda, sizeof cuda, "%d.%d", major, minor);
     setenv("STANDIN_CUDA", cuda, 1);
     warnings = 0;
     open_with(&(struct hw_options){ .size = sizeof(struct hw_options),
@@ -27,14 +30,14 @@ static void open_on(const char *cuda)
 static int open_older(void **state)
 {
     (void)state;
-    open_on(getenv("OLDER"));
+    open_on(MACHINE_CODE_CUDA / 1000 - 1, 9);
     return 0;
 }
 
 static int open_oldest(void **state)
 {
     (void)state;
-    open_on(getenv("OLDEST"));
+    open_on(MACHINE_CODE_CUDA / 1000, 0);
     return 0;
 }
 
