@@ -1,10 +1,11 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# What a reader should never have to see: rules about the text of the tree that a program can judge.
+# What a reader should never have to see: rules about the text of the tree that a program can judge. The hooks in
+# tools/hooks apply them to a commit: $STAGED is a directory with its files, $MESSAGE a file with its message.
 
 setup()
 {
-    cd "$BATS_TEST_DIRNAME/../.." || exit 1
+    cd "${STAGED:-$BATS_TEST_DIRNAME/../..}" || exit 1
     if ! git rev-parse --git-dir >/dev/null 2>&1; then
         skip "not applicable: this tree is not a git checkout"
     fi
@@ -13,7 +14,11 @@ setup()
 # The tracked text files whose names match, NUL-terminated; models and binary fixtures are data.
 files()
 {
-    git ls-files -z -- "$@" | grep -zvE '^models/|\.(bin|so|gguf|png|o)$'
+    if [ -n "${STAGED-}" ]; then
+        git diff --cached --name-only --diff-filter=d -z -- "$@"
+    else
+        git ls-files -z -- "$@"
+    fi | grep -zvE '^models/|\.(bin|so|gguf|png|o)$'
 }
 
 # Fails and shows the lines of stdin, if there are any.
@@ -47,7 +52,7 @@ lacking()
 
 scripts()
 {
-    files .ci/run tools/check tools/packages tools/quickstart '*.sh' '*.bash' '*.bats'
+    files .ci/run tools/check tools/hooks tools/packages tools/quickstart '*.sh' '*.bash' '*.bats'
 }
 
 # The program that formats C, by whichever name the version is installed that .clang-format is written for.
@@ -109,7 +114,7 @@ formatter()
 
 @test "no file is empty, and the last line of each ends" {
     # With -z a text file is one line to grep.
-    { files | LC_ALL=C xargs -0 grep -LzP '\n\z'; } | nothing
+    { files | LC_ALL=C xargs -0r grep -LzP '\n\z'; } | nothing
 }
 
 @test "every source starts with its licence" {
@@ -132,7 +137,7 @@ formatter()
 
 @test "codespell finds no misspelt word" {
     command -v codespell >/dev/null || skip "missing tool: codespell"
-    files | xargs -0 codespell
+    files | xargs -0r codespell
 }
 
 @test "no line of C is longer than 100 columns" {
@@ -165,6 +170,11 @@ message_faults()
 }
 
 @test "each commit message has the form that CONTRIBUTING asks for" {
+    [ -z "${STAGED-}" ] || skip "not applicable: the hook commit-msg checks the message"
+    if [ -n "${MESSAGE-}" ]; then
+        { echo "commit 0"; cat "$MESSAGE"; } | message_faults tests/style/verbs.txt | nothing
+        return
+    fi
     # The rules are younger than the tree, and lines of the last four messages up to the first commit have a column or
     # two too many: history that others build on is not rewritten. A shallow clone does not have these commits.
     last_before=d254276f242f50aa712d56948f90712b085708e6
