@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # Usage: wrong.sh CHECKOPS (OP PLUGIN)... - for each wrong plugin: checkops fails, and each failure is of OP.
-# OP "-": a plugin that is right, of which every op passes. OP:P: with precision P.
+# OP "-": a plugin that is right, of which every op passes. -OP: likewise, of which OP alone is asked. OP:P: with
+# precision P.
 checkops=$1
 shift
 echo "1..$(($# / 2))"
@@ -13,14 +14,15 @@ while [ $# -gt 0 ]; do
     shift 2
     name=$(basename "$plugin" .so)
     only=
-    [ "$op" = - ] || only="--op $op"
+    [ "$op" = - ] || only="--op ${op#-}"
     # shellcheck disable=SC2086 # an option and its value, or nothing
     output=$("$checkops" --test --quick --verbose --precision "$precision" $only --plugin "$plugin" 2>&1)
     status=$?
     failed=$(printf '%s\n' "$output" | sed -nE 's/^FAILED [^ ]+ ([a-z0-9_]+)\(.*/\1/p' | sort -u)
-    if [ "$op" = - ] && [ "$status" = 0 ] && [ -z "$failed" ]; then
-        echo "ok $number - $name: every op passes"
-    elif [ "$op" != - ] && [ "$status" = 1 ] && [ "$failed" = "$op" ]; then
+    if [ "$op" != "${op#-}" ] && [ "$status" = 0 ] && [ -z "$failed" ]; then
+        name_of=${op#-}
+        echo "ok $number - $name: ${name_of:-every op} passes"
+    elif [ "$op" = "${op#-}" ] && [ "$status" = 1 ] && [ "$failed" = "$op" ]; then
         echo "ok $number - $name: $op fails"
     else
         echo "not ok $number - $name: exit status $status, failures of: ${failed:-nothing}"

@@ -35,15 +35,19 @@ clean()
 }
 
 @test "kernels with tiles in group memory" {
-    clean 'matmul(a=f32,b=f32,c=f32,m=3,n=33,k=31)' 'matmul_id(a=f32,b=f32,c=f32,n=33,k=31,tokens=1,shared=0)' \
-        'attention(type=f32,kv=f32,tq=1,tmax=17,hq=4,hkv=2,causal=1)' \
+    row=matmul clean 'matmul(a=f32,b=f32,c=f32,m=3,n=33,k=31)'
+    row=attention clean 'attention(type=f32,kv=f32,tq=1,tmax=17,hq=4,hkv=2,causal=1)'
+    clean 'matmul_id(a=f32,b=f32,c=f32,n=33,k=31,tokens=1,shared=0)' \
         'rope(type=f32,shape=2x3x64,interleaved=0,start=17)' 'conv2d(cin=3,cout=2,kh=3,kw=2,h=7,w=5,ph=1,pw=1,batch=2)'
 }
 
+# Oclgrind takes a second for some ten thousand instructions: each row runs by itself, on little more than one tile.
 @test "tuned kernels" {
-    clean 'matmul(m=36,n=68,k=40,b=f32,ta=0,tb=1)' 'matmul(m=36,n=68,k=40,b=f16,ta=1,tb=0)' \
-        'matmul(a=f32,b=q8_0,c=f32,tb=1,m=1,n=33,k=96)' \
-        'attention(kv=q8_0,tq=1,tmax=150,d=64,dv=32,hq=4,hkv=2,batch=2,lengths=mixed,window=70,causal=1)'
+    row=matmul_tile clean 'matmul(m=33,n=34,k=20,b=f32,ta=0,tb=1)' 'matmul(m=36,n=36,k=24,b=f16,ta=1,tb=0)'
+    row=matmul_stream clean 'matmul(a=f32,b=q8_0,c=f32,tb=1,m=1,n=33,k=96)'
+    for row in attention_rows attention_split; do
+        clean 'attention(kv=q8_0,tq=1,tmax=150,d=64,dv=32,hq=4,hkv=2,lengths=mixed,window=70,causal=1)'
+    done
 }
 
 @test "products of bytes" {
