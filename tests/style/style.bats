@@ -203,6 +203,7 @@ has_fault()
 }
 
 @test "each fault of a commit message is found, and a good message has none" {
+    [ -z "${STAGED-}" ] || skip "not applicable: nothing of it is staged"
     has_fault "" 'core: name the missing library before loading\n\nThe driver did not say which one it was.'
     has_fault "" 'style: fix, at last, the list'
     has_fault "a part that CONTRIBUTING.md lists" 'stuff: name the library'

@@ -16,7 +16,7 @@ setup()
 compiled()
 {
     local nobody="made no image"
-    plugins/cuda/images.sh compile "$nobody" "$nvrtc" -cubin -arch=sm_90a -MD -MF "$out.d" -Ikernels -o "$out" "$1"
+    plugins/cuda/images.sh compile same "$nobody" "$nvrtc" -cubin -arch=sm_90a -MD -MF "$out.d" -Ikernels -o "$out" "$1"
 }
 
 @test "NVRTC accepts the kernels of every cubin" {
