@@ -6,8 +6,8 @@
  * "Dynamic-link library search order" in Microsoft's documentation. Redirections by a manifest or
  * a .local file are not supported.
  *
- * macOS: see dyld(1) and the PathOverrides of dyld's sources. Not supported are suffixes of images,
- * versioned paths, and the LC_RPATH of the program, which is not known here. */
+ * macOS: see dyld(1) and the PathOverrides of dyld's sources. Suffixes of images and versioned
+ * paths are not supported, nor is the LC_RPATH of the program, which is not known here. */
 #include "object/elsewhere.h"
 
 #include <stdio.h>

@@ -6,7 +6,7 @@
 
 #include "open/candidate.h"
 
-/* Of several processes that are about to try the candidate, one begins; the others later find its
+/* If several processes are about to try the candidate, one begins; the others later find its
  * verdict. Returns false if another process has begun. If locks do not work, all begin. */
 bool turn_begin(const struct hw_context *context, struct candidate *candidate);
 void turn_end(const struct hw_context *context, struct candidate *candidate);

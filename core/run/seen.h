@@ -85,7 +85,7 @@ HOT bool is_there(const struct op_row *row, uint32_t absent, uint32_t operand)
     return !(row->optional & absent & 1u << operand);
 }
 
-/* Compares a call with a remembered call of the same op. Of an absent operand only the dtype
+/* Compares a call with a remembered call of the same op. For an absent operand only the dtype
  * counts. Fields that are not operands are the last bytes of the struct. Bytes before them belong
  * to the shape of the last operand, so comparing them as well does no harm. */
 HOT struct difference compare(const struct seen_call *seen, const void *args,

@@ -106,7 +106,7 @@ struct hw_field_info {
     uint32_t bytes;
     uint32_t reserved;
     const char *name;
-    /* What the value zero means: "1", "10000", "1/sqrt(D)", "unlimited". For a tensor,
+    /* The meaning of the value zero: "1", "10000", "1/sqrt(D)", "unlimited". For a tensor,
      * "absent". "0" if it is just the number, "" if the field must be set. */
     const char *zero;
 };

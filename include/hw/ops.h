@@ -90,7 +90,7 @@ enum hw_op {
         HW_OP_COUNT
 };
 
-/* What an op does with a tensor. */
+/* The role of a tensor in an op. */
 enum hw_role {
     HW_ROLE_IN = 0,
     HW_ROLE_OPT_IN = 1, /* may be absent */
@@ -571,7 +571,7 @@ static inline enum hw_status hw_scale(struct hw_queue *queue, const struct hw_sc
 }
 
 /* values = the k largest elements along the last extent, the largest first; indices = their
- * positions. Of equal elements the one with the lower index is first; NaNs count as equal, and
+ * positions. Among equal elements the one with the lower index is first; NaNs count as equal, and
  * as larger than any number.
  *
  * x: T float. indices: i32, with the extents of x, except that the last extent is k, which is at
