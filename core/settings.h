@@ -75,11 +75,4 @@ struct settings {
     struct note *warnings; /* logged once when the context is opened, and in hw_explain() */
 };
 
-/* How many seconds a case of the admission test has with HW_PROBE=full, the longest of all. */
-enum { CASE_STRETCH_FULL = 12 };
-static inline uint32_t case_seconds_full(const struct settings *settings)
-{
-    return settings->probe_timeout * CASE_STRETCH_FULL;
-}
-
 #endif

@@ -44,6 +44,10 @@ void process_resume(const struct process *process);
 /* The state of the process with this number, as in ps(1): T if a signal has stopped it, t if a
  * debugger has, Z if it is a zombie; 0 if the system does not say. */
 char process_state(int64_t id);
+static inline bool process_is_stopped(char state)
+{
+    return state == 'T' || state == 't';
+}
 
 /* Allocates zeroed memory that can be shared with the helper through *file. Its size cannot change,
  * so no access fails. Returns NULL and sets errno if memory, descriptors or addresses run out, or

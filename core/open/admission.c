@@ -17,7 +17,7 @@ static void say(const struct hw_device *device, const struct withdrawn *first,
     log_line(&device->context->log, HW_LOG_WARN,
              "%s (%s) is not used on %s: in the admission test, %s%s. Remedy: %s",
              hw_op_name(first->op), dtypes, device->name, first->why, others,
-             withdrawal_remedy(device, first->seconds).text);
+             WITHDRAWAL_REMEDY);
 }
 
 struct taken {
@@ -33,7 +33,7 @@ static bool take(struct hw_device *device, const struct verdict *verdict,
         const struct withdrawn *w = &verdict->withdrawn[i];
         if (w->device != (uint32_t)device->index)
             continue;
-        if (!withdraw(device, &(struct withdrawal){ w->op, w->dtype, w->why, w->seconds }))
+        if (!withdraw(device, &(struct withdrawal){ w->op, w->dtype, w->why }))
             return false;
         if (!taken->count++)
             taken->first = w;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* child.c - the stage probe in a process of its own. The process of a plugin is a grandchild:
  * hw-probe watches over it, ends it and all that it started at the deadline, and replies in
- * its place. Here, only hw-probe itself is watched. */
+ * its place. Here, hw-probe itself is watched: whether it has ended, or was stopped. */
 #define _DEFAULT_SOURCE
 #include "open/child.h"
 
@@ -19,13 +19,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define GRACE    UINT64_C(1000000) /* microseconds for hw-probe beyond the plugin's deadline */
-#define FAREWELL 100000            /* and for its own end, once it has replied */
+#define FAREWELL 100000 /* microseconds for the end of hw-probe, once it has replied */
 
-/* A plugin that takes longer than so many microseconds mostly waits, for its driver or for ever:
- * another one is tried meanwhile, until so many for each processor are. */
-#define YOUNG 200000
-#define CROWD 4
+/* Of each processor at once: most plugins wait for their driver, and one that hangs holds up none. */
+#define PLUGINS_AT_ONCE 4
+
+/* Whether somebody has stopped hw-probe, the plugin say, is looked at so many times a second. */
+#define LOOKS 10
 
 /* The settings that affect the start of a plugin and the checks of its file. hw-probe does not get
  * HW_KERNEL: a row that the plugin does not have is an error of hw_queue_open(), not a fault of its
@@ -42,8 +42,8 @@ const char probe_other[8] = { 'h', 'w', 'o', 't', 'h', 'e', 'r', '1' };
 struct job {
     struct candidate *candidate;
     struct process process;
-    uint64_t start, deadline, patience; /* patience: from one sign of life to the next */
-    uint64_t latest;                    /* for signs */
+    uint64_t start;
+    uint32_t stopped; /* looks in a row at which hw-probe was stopped */
     unsigned char *reply;
     size_t size;
     int error; /* why the reply cannot be read; ENOMEM: no memory for the reply */
@@ -60,7 +60,8 @@ struct jobs {
     struct job *running;
     const struct process **processes; /* of those that run */
     size_t running_count;
-    size_t most, most_young; /* of those that run */
+    size_t most; /* of those that run */
+    uint64_t looked;
 };
 
 /* ---- starting ---- */
@@ -139,7 +140,7 @@ static int start_process(const struct jobs *jobs, struct process *process,
     return error;
 }
 
-static bool start(struct jobs *jobs, struct candidate *candidate)
+static void start(struct jobs *jobs, struct candidate *candidate)
 {
     struct job job = { .candidate = candidate, .start = microseconds_now() };
     struct arguments arguments;
@@ -153,16 +154,8 @@ static bool start(struct jobs *jobs, struct candidate *candidate)
         stop(candidate, is_shortage(error) ? REASON_NO_MEMORY : REASON_NO_HELPER,
              "%s cannot be started: %s", jobs->program, strerror(error));
     arguments_free(&arguments);
-    if (candidate->reason)
-        return false;
-    job.patience = jobs->context->settings.probe_timeout * UINT64_C(1000000);
-    job.deadline = job.start + job.patience + GRACE;
-    job.latest = job.start +
-                 PROBE_STARTS *
-                     probe_stretch(&jobs->context->settings, jobs->only != NULL) *
-                     job.patience;
-    jobs->running[jobs->running_count++] = job;
-    return true;
+    if (!candidate->reason)
+        jobs->running[jobs->running_count++] = job;
 }
 
 /* ---- ending ---- */
@@ -261,18 +254,6 @@ static bool is_whole(const struct job *job)
     return job->size >= stated;
 }
 
-/* The magic again: what was begun before goes on, or begins anew. */
-static void take_signs(struct job *job)
-{
-    enum { SIGN = sizeof verdict_magic };
-    const uint64_t now = microseconds_now();
-    while (job->size >= 2 * SIGN && !memcmp(job->reply + SIGN, verdict_magic, SIGN)) {
-        job->size -= SIGN;
-        memmove(job->reply, job->reply + SIGN, job->size);
-        job->deadline = (now < job->latest ? now : job->latest) + job->patience + GRACE;
-    }
-}
-
 /* Takes what there is of the reply; false if there will be no more. What follows the reply of a
  * process that is kept is for others to read: its lines for the log, and why it ended. */
 static bool take(struct job *job, bool kept)
@@ -291,7 +272,6 @@ static bool take(struct job *job, bool kept)
         memcpy(reply + job->size, part, (size_t)got);
         job->reply = reply;
         job->size += (size_t)got;
-        take_signs(job);
     }
     if (is_whole(job))
         return false;
@@ -300,39 +280,26 @@ static bool take(struct job *job, bool kept)
     return got < 0 && !job->error;
 }
 
-/* Microseconds until another one may be started: 0, now; UINT64_MAX, not before one ends. */
-static uint64_t until_next(const struct jobs *jobs)
+/* Counts looks instead of time, which may pass while the application is stopped itself. */
+static bool is_stopped(const struct jobs *jobs, struct job *job)
 {
-    const uint64_t now = microseconds_now();
-    uint64_t least = UINT64_MAX;
-    size_t young = 0;
-    if (jobs->next == jobs->count || jobs->running_count == jobs->most)
-        return UINT64_MAX;
-    for (size_t i = 0; i < jobs->running_count; i++) {
-        const uint64_t age = now - jobs->running[i].start;
-        if (age >= YOUNG)
-            continue;
-        young++;
-        least = YOUNG - age < least ? YOUNG - age : least;
-    }
-    return young < jobs->most_young ? 0 : least;
+    const bool stopped = process_is_stopped(process_state(job->process.id));
+    job->stopped = stopped ? job->stopped + 1 : 0;
+    return job->stopped > LOOKS * jobs->context->settings.probe_timeout;
 }
 
-/* For so long at most. */
-static void wait_for_some(struct jobs *jobs, uint64_t rest)
+static void wait_for_some(struct jobs *jobs)
 {
-    const uint64_t now = microseconds_now();
-    for (size_t i = 0; i < jobs->running_count; i++) {
-        const struct job *job = &jobs->running[i];
-        const uint64_t left = job->deadline > now ? job->deadline - now : 0;
-        jobs->processes[i] = &job->process;
-        rest = left < rest ? left : rest;
-    }
-    process_wait(jobs->processes, jobs->running_count, rest);
+    for (size_t i = 0; i < jobs->running_count; i++)
+        jobs->processes[i] = &jobs->running[i].process;
+    process_wait(jobs->processes, jobs->running_count, 1000000 / LOOKS);
+    const bool look = microseconds_now() - jobs->looked >= 1000000 / LOOKS;
+    if (look)
+        jobs->looked = microseconds_now();
     for (size_t i = jobs->running_count; i-- > 0;) {
         struct job *job = &jobs->running[i];
         const bool open = take(job, jobs->kept != NULL),
-                   late = open && microseconds_now() >= job->deadline;
+                   late = open && look && is_stopped(jobs, job);
         if (!open || late)
             finish(jobs, i, late);
     }
@@ -374,20 +341,16 @@ static void stop_all(struct jobs *jobs, const struct distrust *why)
 static void run_all(struct jobs *jobs)
 {
     struct distrust why = { REASON_NO_MEMORY, "out of memory" };
-    jobs->most_young = usable_processors();
-    jobs->most_young += !jobs->most_young; /* not known */
-    jobs->most = CROWD * jobs->most_young < jobs->count ? CROWD * jobs->most_young
-                                                        : jobs->count;
+    const unsigned processors = usable_processors();
+    jobs->most = PLUGINS_AT_ONCE * (processors ? processors : 1);
     jobs->running = calloc(jobs->most, sizeof *jobs->running);
     jobs->processes = calloc(jobs->most, sizeof *jobs->processes);
     if (jobs->running && jobs->processes && find_program(jobs, &why)) {
-        while (jobs->next < jobs->count || jobs->running_count) {
-            const uint64_t rest = until_next(jobs);
-            if (rest)
-                wait_for_some(jobs, rest);
-            else
+        while (jobs->next < jobs->count || jobs->running_count)
+            if (jobs->next < jobs->count && jobs->running_count < jobs->most)
                 start(jobs, jobs->list[jobs->next++]);
-        }
+            else
+                wait_for_some(jobs);
     } else {
         stop_all(jobs, &why);
     }

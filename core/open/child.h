@@ -28,20 +28,8 @@ enum probe_argument {
         PROBE_SETTINGS
 };
 
-/* The reply of hw-probe is a verdict, whose magic comes at once, and again whenever it starts the
- * plugin anew, without an op that has crashed or hung, or gives a slow op more time. From each of
- * these signs, it has as long as from its start; in all, PROBE_STARTS * probe_stretch() times. */
-enum { PROBE_STARTS = 5 };
-/* More than an hour, with the usual HW_PROBE_TIMEOUT, is for compilers of kernels. `only`: a single
- * form is tested, whose kernels the program would compile now in any case, and waits for. */
-static inline uint32_t probe_stretch(const struct settings *settings, bool only)
-{
-    return only ? 13 : settings->probe_full ? 400 : 3;
-}
-static inline uint32_t case_stretch(const struct settings *settings, bool only)
-{
-    return only ? 3 : settings->probe_full ? CASE_STRETCH_FULL : 1;
-}
+/* The reply of hw-probe is a verdict, whose magic comes at once. hw-probe keeps the time of the plugin:
+ * the library waits for as long as hw-probe runs. */
 
 /* A form of an op that is tested before its first use. */
 struct only {
@@ -56,7 +44,7 @@ extern const char probe_other[8];
  * bytes are not a verdict. */
 bool child_accept(struct candidate *candidate, const unsigned char *bytes, size_t size);
 
-/* Gives each candidate a verdict, or stops it. As many run at once as there are processors. */
+/* Gives each candidate a verdict, or stops it. A few run at once for each processor. */
 void child_probe(struct hw_context *context, struct candidate *const list[], size_t count);
 /* Probes one candidate and tests only this form. */
 void child_test(struct hw_context *context, struct candidate *candidate,

@@ -31,24 +31,11 @@ static void say_when(struct candidate *candidate)
     candidate->message = longer;
 }
 
-/* Whether an op was withdrawn that would have more time now. */
-static bool had_less_time(const struct verdict *verdict, const struct settings *settings)
-{
-    bool less = false;
-    for (uint32_t i = 0; i < verdict->withdrawn_count; i++) {
-        const uint32_t seconds = verdict->withdrawn[i].seconds;
-        less = less || (seconds && seconds < case_seconds_full(settings));
-    }
-    return less;
-}
-
-/* Forgets a verdict that leaves ops untested, or has given them less time than they have now, if
- * all are to be tested. */
+/* Forgets a verdict that leaves ops untested, if all are to be tested. */
 static bool is_enough(const struct hw_context *context, struct candidate *candidate)
 {
     struct verdict *verdict = candidate->verdict;
-    if (!context->settings.probe_full || !verdict || verdict->reason ||
-        (!verdict->untested && !had_less_time(verdict, &context->settings)))
+    if (!context->settings.probe_full || !verdict || verdict->reason || !verdict->untested)
         return true;
     verdict_free(verdict);
     free(verdict);

@@ -20,7 +20,7 @@
 #include <string.h>
 
 /* The last character is the version of the format: of the fields, and of their meaning. */
-const char verdict_magic[8] = { 'h', 'w', 'p', 'r', 'o', 'b', 'e', '5' };
+const char verdict_magic[8] = { 'h', 'w', 'p', 'r', 'o', 'b', 'e', '6' };
 
 #define NO_TEXT UINT32_MAX /* the length of a string that is NULL */
 
@@ -105,7 +105,6 @@ static void put_withdrawn(struct writer *writer, const struct withdrawn *withdra
     put_u32(writer, withdrawn->device);
     put_u32(writer, withdrawn->op);
     put(writer, withdrawn->dtype, sizeof withdrawn->dtype);
-    put_u32(writer, withdrawn->seconds);
     put_text(writer, withdrawn->why);
 }
 
@@ -265,8 +264,7 @@ static bool get_one_withdrawn(struct reader *reader, const struct verdict *verdi
 {
     if (!get_u32(reader, &withdrawn->device) ||
         withdrawn->device >= verdict->device_count ||
-        !get_form(reader, &withdrawn->op, withdrawn->dtype) ||
-        !get_u32(reader, &withdrawn->seconds))
+        !get_form(reader, &withdrawn->op, withdrawn->dtype))
         return false;
     return get_text(reader, &withdrawn->why) && withdrawn->why;
 }

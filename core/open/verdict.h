@@ -27,7 +27,6 @@ struct withdrawn {
     uint32_t op;     /* enum hw_op */
     int32_t dtype
         [MAX_OPERANDS]; /* in the order of the op's operands; HW_NONE: any, or absent */
-    uint32_t seconds;   /* that it had, and needed more; 0: it failed, or was wrong */
     char *why;
 };
 

@@ -28,7 +28,6 @@ struct demotion {
     uint32_t op;
     uint64_t kind, mask; /* matches calls if kind_of() & mask is `kind` */
     enum cause { FAILED, WRONG, ADMISSION } cause;
-    uint32_t seconds; /* of withdrawal */
     char dtypes[DTYPES_SIZE];
     char why[];
 };
@@ -79,27 +78,6 @@ static struct demotion *find(const struct hw_device *device, uint32_t op, const 
     return d;
 }
 
-/* Only the test of all ops has the time that compilers of kernels need at worst. Another precision
- * may use other kernels, and has a verdict of its own. */
-struct remedy withdrawal_remedy(const struct hw_device *device, uint32_t seconds)
-{
-    static const char update[] = "update the driver or the plugin";
-    const struct settings *settings = &device->context->settings;
-    struct remedy remedy;
-    if (!seconds)
-        snprintf(remedy.text, sizeof remedy.text, "%s", update);
-    else if (seconds < case_seconds_full(settings))
-        snprintf(remedy.text, sizeof remedy.text,
-                 "if its compiler is slow, test it once with more time: HW_PROBE=full "
-                 "HW_PRECISION=%s hw status; or else %s",
-                 settings->value[SETTING_precision].text, update);
-    else
-        snprintf(remedy.text, sizeof remedy.text,
-                 "%s; if its compiler is slow, set HW_PROBE_TIMEOUT to more than %u",
-                 update, (unsigned)settings->probe_timeout);
-    return remedy;
-}
-
 enum hw_status find_demotion(struct hw_device *device, uint32_t op, const void *args)
 {
     enum hw_status status = HW_OK;
@@ -107,7 +85,7 @@ enum hw_status find_demotion(struct hw_device *device, uint32_t op, const void *
     const struct demotion *found = find(device, op, args);
     if (found && found->cause == ADMISSION)
         status = fail(HW_UNSUPPORTED, "the admission test withdrew it: %s (remedy: %s)",
-                      found->why, withdrawal_remedy(device, found->seconds).text);
+                      found->why, WITHDRAWAL_REMEDY);
     else if (found)
         status =
             fail(HW_UNSUPPORTED,
@@ -198,7 +176,6 @@ bool withdraw(struct hw_device *device, const struct withdrawal *withdrawal)
     struct demotion *made = make(device, op, ADMISSION, withdrawal->why);
     if (!made)
         return false;
-    made->seconds = withdrawal->seconds;
     for (uint32_t i = 0; i < op_rows[op].operand_count; i++) {
         made->kind = made->kind << 8 | (uint64_t)dtypes[i];
         made->mask = made->mask << 8 | (dtypes[i] == HW_NONE ? 0 : 0xff);
@@ -282,7 +259,7 @@ void explain_demotions(struct json *json, const struct hw_context *context)
         json_string(json, "device", d->device->name);
         json_string(json, "cause", causes[d->cause]);
         json_string(json, "why", d->why);
-        json_string(json, "remedy", withdrawal_remedy(d->device, d->seconds).text);
+        json_string(json, "remedy", WITHDRAWAL_REMEDY);
         json_close(json, '}');
     }
     json_close(json, ']');

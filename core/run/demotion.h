@@ -38,18 +38,14 @@ struct withdrawal {
     uint32_t op;
     const int32_t *dtypes; /* MAX_OPERANDS of them; HW_NONE: any, or absent */
     const char *why;
-    uint32_t seconds; /* that it had, and needed more; 0: it failed, or was wrong */
 };
 
 /* Demotes an op before its first use, because it failed the admission test on operands of these
  * dtypes. Not logged. False if out of memory. The caller holds the context's lock. */
 bool withdraw(struct hw_device *device, const struct withdrawal *withdrawal);
 
-/* What to do about an op that was withdrawn, as the end of a sentence: see withdrawal.seconds. */
-struct remedy {
-    char text[256];
-};
-struct remedy withdrawal_remedy(const struct hw_device *device, uint32_t seconds);
+/* What to do about an op that was withdrawn, as the end of a sentence. */
+#define WITHDRAWAL_REMEDY "update the driver or the plugin"
 
 /* "f32 * * f32", where * is HW_NONE. */
 void write_withdrawn(uint32_t op, const int32_t dtypes[MAX_OPERANDS],

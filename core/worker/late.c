@@ -4,7 +4,8 @@
  * another queue.
  *
  * Time in which this process did not run, because the machine was suspended, its processes were
- * frozen or had no processor, does not count either: the plugin's did not run then. */
+ * frozen or had no processor, does not count either: the plugin's did not run then. Nor does time
+ * in which the plugin's process waited for a processor, as far as the caller knows. */
 #include "worker/late.h"
 
 #include "base/platform.h"
@@ -137,10 +138,15 @@ bool late_is_due(const struct late *late)
     return microseconds_now() - late->looked >= late->period;
 }
 
-const char *late_look(struct late *late)
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+const char *late_look(struct late *late, uint64_t most)
 {
     const uint64_t now = microseconds_now(), since = now - late->looked,
-                   passed = since < 2 * late->period ? since : 2 * late->period;
+                   passed = smaller(most, smaller(since, 2 * late->period));
     const char *words = NULL;
     if (since < late->period)
         return NULL;

@@ -14,7 +14,7 @@
 #include <time.h>
 
 enum {
-    GRACE = 5000000, /* microseconds that the process which watches over the plugin's has */
+    GRACE = 60000000, /* microseconds that the process which watches over the plugin's has */
     PACKETS = 64, /* that are taken at a time, so that a worker that babbles stops nobody */
     FAREWELL = 2000000 /* microseconds for the end of the process, once it was told */
 };
@@ -123,22 +123,17 @@ static void stop_unwatched(struct worker *worker, const char *late)
     hang_up(worker);
 }
 
-static bool is_stopped(char state)
-{
-    return state == 'T' || state == 't';
-}
-
 /* The process that watches over the plugin's is stopped. */
 static void keep_its_time(struct worker *worker)
 {
     const char state = process_state(worker->id);
     const char *why = NULL;
-    if (is_stopped(state))
+    if (process_is_stopped(state))
         worker->late.looked = microseconds_now(); /* this time does not count */
     else if (state == 'Z')
         process_resume(&worker->process); /* the watcher will say why the plugin ended */
     else
-        why = late_look(&worker->late);
+        why = late_look(&worker->late, UINT64_MAX);
     if (why)
         stop_unwatched(worker, why);
 }
@@ -150,7 +145,7 @@ static void keep_time(struct worker *worker)
 {
     if (!late_is_due(&worker->late))
         return;
-    if (is_stopped(process_state(worker->process.id)))
+    if (process_is_stopped(process_state(worker->process.id)))
         keep_its_time(worker);
     else
         late_begin(&worker->late, worker->wire, &worker->plugin->context->settings);

@@ -14,7 +14,6 @@
 struct finding {
     uint32_t device, op;
     int32_t dtype[MAX_OPERANDS];
-    uint32_t seconds; /* that it had, and needed more; 0: it failed, or was wrong */
     char why[VERDICT_TEXT];
 };
 
@@ -25,16 +24,15 @@ enum phase { PHASE_START, PHASE_DEVICE, PHASE_CLOSE, PHASE_COUNT };
 struct progress {
     char text[400]; /* "while its device 1 was opened" */
     uint32_t phase; /* enum phase */
-    /* The case of the admission test that is under way: when it was begun, in microseconds (0:
-     * there is none), the plugin's device, the op, and its dtypes. */
-    _Atomic uint64_t begun;
+    /* Is counted up when a case of the admission test begins, and when it ends: odd while one is
+     * under way, of this device of the plugin, this op and these dtypes. */
+    _Atomic uint32_t step;
     uint32_t device, op;
     int32_t dtype[MAX_OPERANDS];
     /* Of each device, the number of the last case that was begun, from 1. A device that one worker
      * cannot open may be one that another can. */
     uint32_t done[MAX_DEVICES];
-    _Atomic uint64_t
-        spent; /* microseconds, on cases that came to an end, or were too slow */
+    uint64_t spent; /* microseconds, on cases that came to an end, or were too slow */
     uint32_t tested, untested;
     uint32_t count;
     struct finding findings[VERDICT_WITHDRAWN];

@@ -27,6 +27,7 @@
 #endif
 
 enum {
+    LOOK = 50000000,    /* nanoseconds from one look at the process to the next */
     PATIENCE = 20000,   /* microseconds for what it prints at a time */
     ENDLESS = 256 << 10 /* bytes of output, from which on there is no end of it */
 };
@@ -57,15 +58,6 @@ void limit_memory(void)
     data.rlim_cur = bytes;
     setrlimit(RLIMIT_DATA, &data);
 #endif
-}
-
-void limit_time(const struct request *request)
-{
-    const rlim_t stretch = probe_stretch(&request->settings, request->has_only),
-                 seconds = (rlim_t)request->settings.probe_timeout * stretch *
-                           (usable_processors() + 1);
-    const struct rlimit cpu = { seconds + 1, seconds + 2 };
-    setrlimit(RLIMIT_CPU, &cpu);
 }
 
 void plain_signals(void)
@@ -110,9 +102,6 @@ bool watched_start(struct watched *watched, const struct request *request, watch
         return false;
     watched->reply = answer[0];
     watched->output = output[0];
-    watched->started = microseconds_now();
-    watched->spent = atomic_load(&watched->progress->spent);
-    watched->deadline = watched->started + watched->patience;
     if ((watched->id = fork()) == 0) {
         become_worker(answer[1], output[1]);
         work(request, watched->progress);
@@ -121,6 +110,8 @@ bool watched_start(struct watched *watched, const struct request *request, watch
     close(answer[1]);
     close(output[1]);
     errno = error;
+    if (watched->id > 0)
+        stopwatch_start(&watched->stopwatch, watched->id);
     return watched->id > 0;
 }
 
@@ -180,58 +171,47 @@ static bool is_stopped(const struct watched *watched)
            info.si_pid == watched->id;
 }
 
-static void say_alive(void)
+static bool is_case(uint32_t step)
 {
-    (void)!reply(verdict_magic, sizeof verdict_magic);
+    return step % 2;
 }
 
-/* When the time began that may not be longer than the plugin's patience: that of the case which is
- * under way, or that of all the rest, the plugin's start among it, without the cases. What the
- * plugin wrote into the memory that is shared is not trusted. */
-static uint64_t began(const struct watched *watched, uint64_t now)
+static unsigned limit_of_step(const struct watched *watched)
 {
-    const uint64_t begun = atomic_load(&watched->progress->begun),
-                   spent = atomic_load(&watched->progress->spent) - watched->spent,
-                   most = now - watched->started;
-    return begun ? begun : watched->started + (spent < most ? spent : most);
+    return watched->seconds * (is_case(watched->step) ? watched->case_times : 1);
 }
 
-/* Each case of the admission test has as much time as all the rest, or more: compilers of kernels
- * are slow. All in all there is a limit. */
-static bool is_late(struct watched *watched, uint64_t now)
+/* The time in which a case began or ended, between two looks, counts for neither. */
+static bool is_late(struct watched *watched)
 {
-    if (now < watched->deadline)
-        return false;
-    const uint64_t from = began(watched, now), patience = watched->patience,
-                   most = atomic_load(&watched->progress->begun)
-                              ? patience * watched->case_stretch
-                              : patience;
-    if (from > now || now - from >= most ||
-        now - watched->started >= (watched->stretch - 1) * patience)
-        return true;
-    say_alive();
-    watched->deadline = from + most < now + patience ? from + most : now + patience;
-    return false;
+    struct stopwatch *stopwatch = &watched->stopwatch;
+    const uint32_t step = atomic_load(&watched->progress->step);
+    if (step == watched->step) {
+        stopwatch_look(stopwatch);
+    } else {
+        watched->rest += is_case(watched->step) ? 0 : stopwatch->passed;
+        watched->step = step;
+        stopwatch_start(stopwatch, watched->id);
+    }
+    return stopwatch->passed + (is_case(step) ? 0 : watched->rest) >=
+           limit_of_step(watched) * UINT64_C(1000000);
 }
 
 void watched_wait(struct watched *watched, watched_done *done)
 {
     struct pollfd polled[] = { { .fd = watched->reply, .events = POLLIN },
                                { .fd = watched->output, .events = POLLIN } };
+    const struct timespec period = { .tv_nsec = LOOK };
     sigset_t none;
     sigemptyset(&none);
     while (!watched->ended && !(done && done(watched))) {
-        const uint64_t now = microseconds_now();
-        if ((watched->late = is_late(watched, now))) {
+        watched->ended = has_ended(watched);
+        if (!watched->ended && (watched->late = is_late(watched))) {
             watched->stopped = is_stopped(watched);
             return;
         }
-        const uint64_t left = watched->deadline - now;
-        const struct timespec rest = { (time_t)(left / 1000000),
-                                       (long)(left % 1000000) * 1000 };
-        watched->ended = has_ended(watched);
         if (!watched->ended)
-            ppoll(polled, 2, &rest, &none);
+            ppoll(polled, 2, &period, &none);
         take_reply(watched);
         take_output(watched);
         for (int i = 0; i < 2; i++)
@@ -385,12 +365,9 @@ static bool has_two_replies(const struct watched *watched)
     return true;
 }
 
-static char *message_of_end(const struct watched *watched, const struct request *request,
-                            enum reason *reason)
+static char *message_of_end(const struct watched *watched, enum reason *reason)
 {
-    const unsigned seconds = (unsigned)request->settings.probe_timeout *
-                             (atomic_load(&watched->progress->begun) ? watched->case_stretch
-                                                                     : 1);
+    const unsigned seconds = limit_of_step(watched);
     const char *when = watched->progress->text;
     const int status = watched->status;
     *reason = reason_of_hang(watched);
@@ -399,8 +376,6 @@ static char *message_of_end(const struct watched *watched, const struct request 
                            "(HW_PROBE_TIMEOUT), %s%s",
                            seconds, seconds == 1 ? "" : "s", when,
                            watched->stopped ? "; it had stopped itself" : "");
-    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)
-        return text_format("it used too much processor time, %s", when);
     if (WIFSIGNALED(status)) {
         *reason = end_by(WTERMSIG(status))->reasons[phase_of(watched)];
         if (*reason == REASON_ABORT && says_memory(watched))
@@ -452,19 +427,18 @@ bool watched_is_good(struct watched *watched)
     return true;
 }
 
-char *why_it_ended(struct watched *watched, const struct request *request,
-                   enum reason *reason)
+char *why_it_ended(struct watched *watched, enum reason *reason)
 {
     watched->progress->text[sizeof watched->progress->text - 1] = '\0';
     end_output(watched);
-    return with_output(message_of_end(watched, request, reason), watched);
+    return with_output(message_of_end(watched, reason), watched);
 }
 
-bool reply_in_its_place(struct watched *watched, const struct request *request,
-                        enum reason instead, unsigned char **bytes, size_t *size)
+bool reply_in_its_place(struct watched *watched, enum reason instead, unsigned char **bytes,
+                        size_t *size)
 {
     struct verdict verdict = { 0 };
-    verdict.message = why_it_ended(watched, request, &verdict.reason);
+    verdict.message = why_it_ended(watched, &verdict.reason);
     verdict.reason = instead ? instead : verdict.reason;
     free(watched->bytes);
     watched->bytes = NULL;
@@ -494,9 +468,8 @@ bool watched_prepare(struct watched *watched, const struct request *request)
     sigaction(SIGCHLD, &action, NULL);
     *watched = (struct watched){
         .progress = shared,
-        .patience = request->settings.probe_timeout * UINT64_C(1000000),
-        .stretch = probe_stretch(&request->settings, request->has_only),
-        .case_stretch = case_stretch(&request->settings, request->has_only)
+        .seconds = request->settings.probe_timeout,
+        .case_times = request_is_patient(request) ? CASE_TIMES : 1
     };
     return shared != MAP_FAILED;
 }

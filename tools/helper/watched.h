@@ -4,6 +4,7 @@
 #ifndef HELPER_WATCHED_H
 #define HELPER_WATCHED_H
 
+#include "stopwatch.h"
 #include "subject.h"
 
 #include <sys/types.h>
@@ -21,10 +22,12 @@ struct watched {
     pid_t id;
     int reply, output; /* pipes' ends to read */
     struct progress *progress;
-    uint64_t started, deadline;
-    uint64_t patience;              /* microseconds */
-    uint32_t stretch, case_stretch; /* so often in all, and for one case: see child.h */
-    uint64_t spent;                 /* on cases, by earlier workers */
+    /* HW_PROBE_TIMEOUT is the limit for one case of the admission test, so many times, and for all
+     * else together. */
+    uint32_t seconds, case_times;
+    uint32_t step; /* at the last look: see struct progress */
+    struct stopwatch stopwatch; /* since it began */
+    uint64_t rest;              /* microseconds that earlier steps took which were no cases */
     unsigned char *bytes;           /* of the reply */
     size_t size;
     char tail[TAIL + 1];
@@ -42,8 +45,6 @@ typedef void watched_fn(const struct request *request, struct progress *progress
 
 /* A core of one byte is none, also where a program takes them (core(5)). */
 void limit_core(void);
-/* The deadline watches the clock; the limit stops a process whose watcher is gone. */
-void limit_time(const struct request *request);
 /* Of the memory that the process may write to and shares with nobody, it may take half as much as
  * the machine has, beyond what it has already (a sanitizer takes much): so a plugin that takes all
  * of it harms nobody else. What drivers only reserve does not count. */
@@ -56,7 +57,7 @@ void plain_signals(void);
 bool watched_prepare(struct watched *watched, const struct request *request);
 bool watched_start(struct watched *watched, const struct request *request,
                    watched_fn *work);
-/* Waits until the process ends, the deadline passes, or this is true; NULL: only for the first
+/* Waits until the process ends, its time is over, or this is true; NULL: only for the first
  * two. */
 typedef bool watched_done(const struct watched *watched);
 void watched_wait(struct watched *watched, watched_done *done);
@@ -69,18 +70,22 @@ void watched_kill(struct watched *watched);
 /* Takes the rest of its reply, once all are gone who could have written to it. */
 void watched_close(struct watched *watched);
 
+/* Whether a case was under way when it ended, as it says itself. */
+static inline bool watched_in_case(const struct watched *watched)
+{
+    return atomic_load(&watched->progress->step) % 2;
+}
 /* Whether it has replied with a verdict, and ended well. */
 bool watched_is_good(struct watched *watched);
 const char *signal_words(int number);
 /* Adds what it printed last to the message, which is freed. */
 char *with_output(char *message, struct watched *watched);
 /* Why it ended, for the one who reads the report. The caller frees it. */
-char *why_it_ended(struct watched *watched, const struct request *request,
-                   enum reason *reason);
+char *why_it_ended(struct watched *watched, enum reason *reason);
 /* A verdict that says so, with this reason instead of that of its end, unless it is REASON_NONE; or
  * that no process could be started. False if out of memory. */
-bool reply_in_its_place(struct watched *watched, const struct request *request,
-                        enum reason instead, unsigned char **bytes, size_t *size);
+bool reply_in_its_place(struct watched *watched, enum reason instead, unsigned char **bytes,
+                        size_t *size);
 bool reply_without_it(int error, unsigned char **bytes, size_t *size);
 
 #endif

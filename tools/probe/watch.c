@@ -42,7 +42,6 @@ __attribute__((noreturn)) static void work(const struct request *request,
     close_from(PROCESS_ANSWER + 1);
     plain_signals();
     limit_core();
-    limit_time(request);
     limit_memory();
     for (int fd = 0; fd <= PROCESS_ANSWER; fd++)
         fstat(fd, &files.info[fd]);
@@ -56,50 +55,59 @@ __attribute__((noreturn)) static void work(const struct request *request,
 
 /* ---- after it ---- */
 
-/* A case that is too slow may be so for its compiler, and says nothing about other dtypes. If it
- * had more time than once HW_PROBE_TIMEOUT, it hangs, and others of the op would as well. */
-static void blame_form(const struct watched *watched, struct finding *finding)
+/* Of the case that was under way. False if there was none: what the plugin wrote into the memory
+ * that is shared is not trusted. */
+static bool read_case(const struct watched *watched, struct finding *finding)
 {
     const struct progress *progress = watched->progress;
-    bool known = watched->case_stretch == 1;
+    bool known = watched_in_case(watched) && progress->device < MAX_DEVICES &&
+                 progress->op < HW_OP_COUNT;
     for (int i = 0; i < MAX_OPERANDS; i++)
         known = known && progress->dtype[i] >= 0 && progress->dtype[i] < HW_DTYPE_END;
-    if (known)
-        memcpy(finding->dtype, progress->dtype, sizeof finding->dtype);
+    *finding = (struct finding){ .device = progress->device, .op = progress->op };
+    memcpy(finding->dtype, progress->dtype, sizeof finding->dtype);
+    return known;
 }
 
-/* Withdraws the op that ended the worker. False if there was none: what the plugin wrote into the
- * memory that is shared is not trusted. */
+/* Withdraws the op that ended the worker, with any dtypes. False if there was none. */
+static bool withdraw_op(struct watched *watched, struct finding *finding)
+{
+    enum reason reason;
+    char *why = why_it_ended(watched, &reason);
+    memset(finding->dtype, 0, sizeof finding->dtype);
+    snprintf(finding->why, sizeof finding->why, "%s", why ? why : "");
+    const bool added = why && progress_add(watched->progress, finding);
+    free(why);
+    return added;
+}
+
+/* A case that is slow may be so for its compiler, or for a device that is busy: it is left out, and
+ * tested with more time before the op is first used. Its time counts, so that no other is begun. */
 static bool blame_op(struct watched *watched, const struct request *request)
 {
     struct progress *progress = watched->progress;
-    struct finding finding = { .device = progress->device, .op = progress->op };
-    if (!atomic_load(&progress->begun) || finding.device >= MAX_DEVICES ||
-        finding.op >= HW_OP_COUNT)
+    struct finding finding;
+    if (!read_case(watched, &finding))
         return false;
-    if (watched->late && !watched->stopped) {
-        finding.seconds = request->settings.probe_timeout * watched->case_stretch;
-        progress->spent += finding.seconds * UINT64_C(1000000);
-        blame_form(watched, &finding);
-    }
-    enum reason reason;
-    char *why = why_it_ended(watched, request, &reason);
-    snprintf(finding.why, sizeof finding.why, "%s", why ? why : "");
-    const bool added = why && progress_add(progress, &finding);
-    free(why);
-    return added;
+    if (!watched->late || watched->stopped || request_is_patient(request))
+        return withdraw_op(watched, &finding);
+    progress->spent += watched->seconds * UINT64_C(1000000);
+    struct op_form form = { .op = finding.op };
+    memcpy(form.dtype, finding.dtype, sizeof form.dtype);
+    progress_leave_out(progress, finding.device, &form);
+    return true;
 }
 
 static void prepare_again(struct watched *watched)
 {
     free(watched->bytes);
     *watched = (struct watched){ .progress = watched->progress,
-                                 .patience = watched->patience,
-                                 .stretch = watched->stretch,
-                                 .case_stretch = watched->case_stretch };
-    atomic_store(&watched->progress->begun, 0);
-    (void)!reply(verdict_magic, sizeof verdict_magic); /* a sign of life */
+                                 .seconds = watched->seconds,
+                                 .case_times = watched->case_times };
+    atomic_store(&watched->progress->step, 0);
 }
+
+enum { STARTS = 5 }; /* of one plugin, at most */
 
 bool watch(const struct request *request, unsigned char **bytes, size_t *size)
 {
@@ -115,9 +123,9 @@ bool watch(const struct request *request, unsigned char **bytes, size_t *size)
         if (watched_is_good(&watched))
             break;
         const bool by_op = blame_op(&watched, request);
-        if (starts == PROBE_STARTS || !by_op)
+        if (starts == STARTS || !by_op)
             return reply_in_its_place(
-                &watched, request, by_op ? REASON_FAILING_OPS : REASON_NONE, bytes, size);
+                &watched, by_op ? REASON_FAILING_OPS : REASON_NONE, bytes, size);
         prepare_again(&watched);
     }
     *bytes = watched.bytes;

@@ -7,8 +7,7 @@
 #include "worker.h"
 
 /* Runs worker_run() in a process of its own. Afterwards that process and all that it started
- * are gone. Sets the verdict's bytes, which the caller frees; false: out of memory. Gives the
- * library signs of life, see open/child.h. */
+ * are gone. Sets the verdict's bytes, which the caller frees; false: out of memory. */
 bool watch(const struct request *request, unsigned char **bytes, size_t *size);
 
 #endif

@@ -25,6 +25,7 @@ struct worker {
     bool copying;             /* the op copy, not the others */
     bool full;                /* there is no room for another finding */
     uint32_t number;          /* of its case; see struct progress */
+    uint64_t begun;           /* when that was, in microseconds */
 };
 
 /* ---- the admission test ---- */
@@ -60,7 +61,7 @@ bool progress_add(struct progress *progress, const struct finding *finding)
 static uint64_t budget(const struct worker *worker)
 {
     const struct request *request = worker->subject.request;
-    if (request->settings.probe_full || request->has_only)
+    if (request_is_patient(request))
         return UINT64_MAX;
     return request->settings.probe_timeout * UINT64_C(1000000) / 4;
 }
@@ -79,18 +80,24 @@ static uint32_t form_number(struct progress *progress, const struct op_form *for
     return i;
 }
 
-/* For want of time. It is tested before the library first needs it. */
+void progress_leave_out(struct progress *progress, uint32_t device,
+                        const struct op_form *form)
+{
+    const uint32_t number = form_number(progress, form);
+    progress->untested++;
+    if (number < VERDICT_FORMS && device < MAX_DEVICES &&
+        progress->left[device][number] < UINT8_MAX)
+        progress->left[device][number]++;
+}
+
 static void leave_out(const struct worker *worker, uint32_t op, const char *test)
 {
     struct progress *progress = worker->subject.progress;
     struct op_form form = { .op = op };
-    progress->untested++;
-    if (!verify_dtypes(test, form.dtype))
-        return;
-    const uint32_t number = form_number(progress, &form);
-    if (number < VERDICT_FORMS && worker->device->index < MAX_DEVICES &&
-        progress->left[worker->device->index][number] < UINT8_MAX)
-        progress->left[worker->device->index][number]++;
+    if (verify_dtypes(test, form.dtype))
+        progress_leave_out(progress, (uint32_t)worker->device->index, &form);
+    else
+        progress->untested++;
 }
 
 /* Whether the case is of the form that alone is asked for, if one is. */
@@ -113,6 +120,13 @@ static bool is_open(const struct worker *worker, uint32_t op)
            !has_finding(worker->subject.progress, (uint32_t)worker->device->index, op, any);
 }
 
+/* Tells the watcher, which waits longer for a case than for the rest. */
+static void next_step(struct progress *progress, bool is_case)
+{
+    const uint32_t step = atomic_load(&progress->step) + 1;
+    atomic_store(&progress->step, step % 2 == is_case ? step : step + 1);
+}
+
 static bool begin_case(void *user, uint32_t op, const char *test)
 {
     struct worker *worker = user;
@@ -131,7 +145,8 @@ static bool begin_case(void *user, uint32_t op, const char *test)
     progress->done[progress->device] = worker->number;
     subject_say(&worker->subject, "while its device %u computed %s",
                 (unsigned)progress->device, test);
-    atomic_store(&progress->begun, microseconds_now());
+    worker->begun = microseconds_now();
+    next_step(progress, true);
     return true;
 }
 
@@ -139,8 +154,7 @@ static bool withdraw_finding(const struct worker *worker, const struct finding *
 {
     return withdraw(worker->device, &(struct withdrawal){ .op = finding->op,
                                                           .dtypes = finding->dtype,
-                                                          .why = finding->why,
-                                                          .seconds = finding->seconds });
+                                                          .why = finding->why });
 }
 
 /* The op is withdrawn here as well: copies, which take operands to the device, then do without. */
@@ -167,7 +181,7 @@ static bool end_case(void *user, const struct verify_result *result)
 {
     struct worker *worker = user;
     struct progress *progress = worker->subject.progress;
-    progress->spent += microseconds_now() - atomic_load(&progress->begun);
+    progress->spent += microseconds_now() - worker->begun;
     progress->tested += result->verdict == VERIFY_PASSED ||
                         result->verdict == VERIFY_FAILED;
     progress->untested += result->verdict == VERIFY_SKIPPED;
@@ -178,7 +192,7 @@ static bool end_case(void *user, const struct verify_result *result)
     }
     if (result->verdict == VERIFY_FAILED)
         worker->full = !add_failure(worker, result);
-    atomic_store(&progress->begun, 0);
+    next_step(progress, false);
     return !worker->full;
 }
 
@@ -234,7 +248,7 @@ static enum hw_status test_device(struct worker *worker, struct hw_device *devic
     const struct request *request = worker->subject.request;
     enum hw_status status = request->has_only ? test_only(worker, &request->only)
                                               : test_all(worker);
-    atomic_store(&worker->subject.progress->begun, 0);
+    next_step(worker->subject.progress, false);
     return !status && worker->full
                ? fail(HW_INTERNAL, "more of its ops fail than can be listed")
                : status;
@@ -288,9 +302,7 @@ static bool fill_withdrawn(struct verdict *verdict, const struct progress *progr
     for (uint32_t i = 0; verdict->withdrawn && i < progress->count; i++) {
         const struct finding *finding = &progress->findings[i];
         struct withdrawn *withdrawn = &verdict->withdrawn[i];
-        *withdrawn = (struct withdrawn){ .device = finding->device,
-                                         .op = finding->op,
-                                         .seconds = finding->seconds };
+        *withdrawn = (struct withdrawn){ .device = finding->device, .op = finding->op };
         memcpy(withdrawn->dtype, finding->dtype, sizeof withdrawn->dtype);
         if (!(withdrawn->why = strdup(finding->why)))
             return false;

@@ -140,7 +140,7 @@ static bool is_whole(const struct watched *watched)
 
 /* Sends what the plugin's process, or this one, says about the start. False if it is not a good
  * one. */
-static bool answer(struct watched *watched, const struct request *request)
+static bool answer(struct watched *watched)
 {
     unsigned char *bytes = watched->bytes;
     size_t size = watched->size;
@@ -153,7 +153,7 @@ static bool answer(struct watched *watched, const struct request *request)
     }
     if (!good)
         watched_kill(watched);
-    if (!whole && !reply_in_its_place(watched, request, REASON_NONE, &bytes, &size))
+    if (!whole && !reply_in_its_place(watched, REASON_NONE, &bytes, &size))
         return false;
     good = reply(bytes + sizeof verdict_magic, size - sizeof verdict_magic) && good;
     free(bytes);
@@ -174,6 +174,15 @@ static int open_parent(void)
 #endif
 }
 
+static const char *look(struct late *late, struct stopwatch *stopwatch)
+{
+    if (!late_is_due(late))
+        return NULL;
+    const uint64_t before = stopwatch->passed;
+    stopwatch_look(stopwatch);
+    return late_look(late, stopwatch->passed > before ? stopwatch->passed - before : 0);
+}
+
 /* Until the plugin's process or the application ends, the library hangs up, or a call takes too
  * long: then it returns why the plugin's is stopped. */
 static const char *watch_over(struct watched *watched, int parent, pid_t parent_id,
@@ -183,13 +192,15 @@ static const char *watch_over(struct watched *watched, int parent, pid_t parent_
                                { .fd = PROCESS_ANSWER },
                                { .fd = parent, .events = POLLIN } };
     static struct late late;
+    struct stopwatch stopwatch;
     const char *why = NULL;
     sigset_t none;
     sigemptyset(&none);
     late_begin(&late, shared, settings);
+    stopwatch_start(&stopwatch, watched->id);
     const struct timespec period = { .tv_sec = (time_t)(late.period / 1000000),
                                      .tv_nsec = (long)(late.period % 1000000) * 1000 };
-    while (!has_ended(watched) && !(why = late_look(&late))) {
+    while (!has_ended(watched) && !(why = look(&late, &stopwatch))) {
         ppoll(polled, 3, &period, &none);
         take_output(watched);
         if (polled[1].revents & (POLLHUP | POLLERR) || polled[2].revents ||
@@ -257,7 +268,7 @@ static int run(const struct request *request)
         return NO_MEMORY;
     }
     watched_wait(&watched, is_whole);
-    if (!answer(&watched, request))
+    if (!answer(&watched))
         return 0;
     const char *late = watch_over(&watched, parent, parent_id, &request->settings);
     watched_kill(&watched);
