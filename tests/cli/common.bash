@@ -11,7 +11,7 @@ setup()
     for variable in $(compgen -e HW_); do
         unset "$variable"
     done
-    unset OMP_NUM_THREADS NO_COLOR XDG_CONFIG_HOME
+    unset OMP_NUM_THREADS NO_COLOR XDG_CONFIG_HOME XDG_CACHE_HOME
     export HOME=$BATS_TEST_TMPDIR TERM=xterm
     [ -n "${COMMAND-}" ] || skip "not applicable: run by meson test, on what it built"
 }
@@ -25,6 +25,20 @@ hw()
         printf '%s\n' "$stderr"
         return 1
     fi
+}
+
+# interrupted WORDS WORD...: the same, interrupted by Ctrl-C as soon as its standard error has the words.
+interrupted()
+{
+    run --separate-stderr python3 -c 'import subprocess, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+command = subprocess.Popen(sys.argv[2:], stderr=subprocess.PIPE, text=True)
+for line in command.stderr:
+    sys.stderr.write(line)
+    if sys.argv[1] in line:
+        command.send_signal(signal.SIGINT)
+sys.exit(command.wait() % 256)' "$1" "$COMMAND" "${@:2}"
+    echo "$stderr"
 }
 
 # fails STATUS PATTERN: the last hw ended so, with one line on standard error that matches.

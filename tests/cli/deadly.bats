@@ -61,9 +61,8 @@ install_plugin()
 
 @test "Ctrl-C names the case that does not end" {
     install_plugin
-    run --separate-stderr env DEADLY=silu:hang timeout --foreground -s INT 2 "$COMMAND" verify -o silu -q
-    echo "$stderr"
-    [ "$status" -eq 124 ]
+    DEADLY=silu:hang interrupted 'deadly: hanging' verify -o silu -q
+    [ "$status" -eq 254 ] # by SIGINT
     [[ $stderr =~ "hw verify: interrupted while computing silu("[^\ ]+")"\ on\ deadly:0$ ]]
 }
 
@@ -83,10 +82,8 @@ install_plugin()
 
 @test "a plugin that hangs is named, and Ctrl-C ends the wait" {
     install_plugin
-    run --separate-stderr env DEADLY=open:hang HW_PROBE_TIMEOUT=1 \
-        timeout --foreground -s INT 6 "$COMMAND" status
-    echo "$stderr"
-    [ "$status" -eq 124 ]
+    DEADLY=open:hang HW_PROBE_TIMEOUT=1 interrupted 'Ctrl-C ends this' status
+    [ "$status" -eq 254 ] # by SIGINT
     [[ $stderr == *"hw status: still starting $directory/hw_deadly.so after 1 second; Ctrl-C ends this."*\
 " HW_DISABLE=deadly leaves it out"* ]]
     [[ $stderr == *"hw status: interrupted while starting $directory/hw_deadly.so. HW_DISABLE=deadly leaves it out"* ]]
@@ -104,7 +101,7 @@ if child == 0:
     print("ended:", subprocess.run([sys.argv[1], "status"]).returncode, flush=True)
     signal.pause()
 
-signal.alarm(60)
+signal.alarm(600)
 shown = b""
 def read_until(pattern):
     global shown

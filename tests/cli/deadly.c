@@ -28,7 +28,7 @@ static int32_t meet(const char *place)
     else if (!strcmp(wish, "exit"))
         exit(0);
     else if (!strcmp(wish, "hang"))
-        for (;;)
+        for (fputs("deadly: hanging\n", stderr);;)
             pause();
     else if (!strcmp(wish, "sleep"))
         sleep(4);

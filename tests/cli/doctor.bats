@@ -74,14 +74,12 @@ setup_plugins()
     says 'ops +✗ deadly:0 does not compute silu \(\* \*\): it crashed .*: segmentation fault.*'
     says ' +Update the driver or the plugin'
     says '.*[0-9] problems?\.'
-    DEADLY=silu:hang HW_PROBE_TIMEOUT=1 HW_PRECISION=fp16 hw doctor --json
+    # One that hangs is found when it is first used, or if all is tested.
+    DEADLY=silu:hang HW_PROBE_TIMEOUT=1 hw doctor
     [ "$status" -eq 1 ]
-    json "d['problems'] == sum(c['state'] == 'problem' for c in d['checks'])" \
-        "[(c['state'], c['text'][:37]) for c in d['checks'] if c['subject'] == 'ops'] == [
-            ('problem', 'deadly:0 does not compute silu (f32 f')]" \
-        "all('HW_PROBE=full HW_PRECISION=fp16 hw status' in c['remedy'] for c in d['checks'] if c['subject'] == 'ops')"
-    DEADLY=silu:hang HW_PROBE_TIMEOUT=1 hw status
-    says ' +Withdrawn: silu \(f32 f32\) on deadly:0: .*\. Remedy: .*HW_PROBE=full HW_PRECISION=fp32 hw status.*'
+    says '.*✗ deadly:0: a small silu: .*within 6 seconds \(6 times HW_PROBE_TIMEOUT\).*'
+    DEADLY=silu:hang HW_PROBE_TIMEOUT=1 HW_PROBE=full hw status
+    says ' +Withdrawn: silu \(\* \*\) on deadly:0: .*within 6 seconds.*\. Remedy: update the driver or the plugin.*'
 }
 
 @test "settings that are wrong, and no plugin at all" {

@@ -103,7 +103,7 @@ END
     local killed i
     "$COMMAND" tune --unsteady --op silu >/dev/null 2>&1 3>&- &
     killed=$!
-    for ((i = 0; i < 600; i++)); do
+    for ((i = 0; i < 6000; i++)); do
         sleep 0.05
         if grep -qs '^up ' "$HW_CACHE_DIR"/profiles.d/distant-*.part; then
             break
@@ -146,7 +146,7 @@ END
 signal.signal(signal.SIGINT, signal.SIG_DFL)
 os.execv(sys.argv[1], sys.argv[1:])' "$COMMAND" tune --unsteady --quick 2>"$BATS_TEST_TMPDIR/said" >/dev/null 3>&- &
     running=$!
-    for ((i = 0; i < 600; i++)); do
+    for ((i = 0; i < 6000; i++)); do
         sleep 0.05
         if ls "$HW_CACHE_DIR"/profiles.d/*.part >/dev/null 2>&1; then
             break

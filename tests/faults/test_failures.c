@@ -213,7 +213,7 @@ static int64_t cases_tested(struct hw_context *context)
  * whether there were n. Whether it could be tested or not, the result is right. */
 static bool compute_with(unsigned n, int error, unsigned *untested)
 {
-    const struct hw_options options = { .probe = "child", .probe_timeout = "1" };
+    const struct hw_options options = { .probe = "child", .probe_timeout = "2" };
     float x[COUNT] = { 1, 2, 3, 4 }, y[COUNT] = { 0 };
     const struct hw_scale op = { .x = hw_host_1d(x, HW_F32, COUNT),
                                  .y = hw_host_1d(y, HW_F32, COUNT),
@@ -251,7 +251,7 @@ static void test_op_left_out(void **state)
     make_directory(lair("later"));
     put_plugin(lair("later"), "ops_later_right");
     setenv("HW_TEST_OPENED", lair("later.runs"), 1);
-    const struct hw_options options = { .probe = "child", .probe_timeout = "1" };
+    const struct hw_options options = { .probe = "child", .probe_timeout = "2" };
     assert_int_equal(open_on(lair("later"), &options, &context), HW_OK);
     hw_close(context);
     assert_int_equal(glob(lair(".cache/hw/verdicts.d/ops_later_right-*"), 0, NULL, &found),

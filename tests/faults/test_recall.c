@@ -72,7 +72,7 @@ static struct seen start_with(const char *name, struct hw_options options)
     return seen_in(open_with(options), name);
 }
 
-static const struct hw_options usual = { .probe = "child", .probe_timeout = "1" };
+static const struct hw_options usual = { .probe = "child", .probe_timeout = "3" };
 
 static struct seen start(const char *name)
 {
@@ -142,13 +142,16 @@ static void second_start_tries_nothing(void **state)
     assert_int_equal(tried(), 0);
 }
 
+/* A process waits as long for another one that tries the same plugin. */
+static const struct hw_options patient = { .probe = "child", .probe_timeout = "600" };
+
 /* Starts four at once, which all find the plugin. */
 static void start_together(void)
 {
     pid_t children[4];
     for (int i = 0; i < 4; i++)
         if ((children[i] = fork()) == 0)
-            _exit(strcmp(start("tally").state, "used") ? 1 : 0);
+            _exit(strcmp(start_with("tally", patient).state, "used") ? 1 : 0);
     for (int i = 0; i < 4; i++) {
         int status;
         assert_int_equal(waitpid(children[i], &status, 0), children[i]);
@@ -164,7 +167,7 @@ static void starts_at_once_try_once(void **state)
     start_together();
     unsetenv("HW_TEST_TALLY_SLOW");
     assert_int_equal(tried(), 1);
-    assert_true(start("tally").recalled);
+    assert_true(start_with("tally", patient).recalled);
 }
 
 /* A process that holds the turn and does not end it: the others wait no longer than for a plugin
@@ -214,11 +217,11 @@ static void changes_are_noticed(void **state)
     assert_true(start("tally").recalled); /* both are known */
     unsetenv("HW_TEST_SEEN_DEVICES");
     assert_true(start("tally").recalled);
-    struct hw_options options = { .probe = "child", .probe_timeout = "1", .threads = "3" };
+    struct hw_options options = { .probe = "child", .probe_timeout = "3", .threads = "3" };
     assert_false(start_with("tally", options).recalled);
     assert_int_equal(tried(), 1);
     /* It is not told which row to use, so that the verdict does not depend on it. */
-    options = (struct hw_options){ .probe = "child", .probe_timeout = "1", .kernel = "x" };
+    options = (struct hw_options){ .probe = "child", .probe_timeout = "3", .kernel = "x" };
     assert_true(start_with("tally", options).recalled);
 }
 

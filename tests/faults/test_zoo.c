@@ -39,12 +39,15 @@ enum { KINDS = sizeof kinds / sizeof *kinds };
 
 #define GOOD "ops_right"
 
-/* What a plugin that is tried has time for; a sanitizer slows it down. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define DEADLINE "5"
-#else
-#define DEADLINE "2"
-#endif
+#define DEADLINE "4" /* seconds for a plugin */
+
+/* The clock that the library sees: however long it takes to try them all, no verdict expires. */
+time_t time(time_t *where)
+{
+    if (where)
+        *where = 1000000;
+    return 1000000;
+}
 
 static char **built_names; /* ends with NULL */
 static int opened;         /* how often a context was opened on the zoo */
@@ -269,8 +272,6 @@ static void test_reasons(void **state)
     assert_true(count >= 70);
 }
 
-static time_t first_open; /* when it began */
-
 /* The FIFO has a writer as long as any process lives that a plugin has left behind. */
 static void visit(void)
 {
@@ -285,7 +286,6 @@ static void visit(void)
     started = 0;
     opened++;
     clock_gettime(CLOCK_MONOTONIC, &start);
-    first_open = first_open ? first_open : start.tv_sec;
     assert_int_equal(open_on(lair("zoo"), &options, &context), HW_OK);
     clock_gettime(CLOCK_MONOTONIC, &end);
     print_message(
@@ -317,24 +317,12 @@ static void test_first(void **state)
     assert_true(started > 0);
 }
 
-/* How many plugins may be tried again: those that did not come to an end, after ten seconds. */
-static int may_be_tried(void)
-{
-    enum { KEPT = 8 }; /* seconds, and some to spare */
-    struct timespec now;
-    int count = 0;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    for (size_t i = 0; i < KINDS; i++)
-        count += kinds[i].place == LATE;
-    return now.tv_sec - first_open < KEPT ? 0 : count;
-}
-
 /* All verdicts are known. */
 static void test_second(void **state)
 {
     (void)state;
     visit();
-    assert_true(started <= may_be_tried());
+    assert_int_equal(started, 0);
 }
 
 int main(int argc, char **argv)

@@ -653,7 +653,7 @@ static void test_outlived(void **state)
     close(ends[1]); /* so that the read ends if the child fails */
     assert_int_equal(read(ends[0], &process, sizeof process), sizeof process);
     waitpid(child, NULL, 0);
-    for (int turn = 0; turn < 1000 && !kill(process, 0); turn++)
+    for (int turn = 0; turn < 6000 && !kill(process, 0); turn++)
         usleep(10000); /* a generous end for what takes a millisecond */
     assert_true(kill(process, 0));
     close(ends[0]);

@@ -368,13 +368,16 @@ static bool has_two_replies(const struct watched *watched)
 static char *message_of_end(const struct watched *watched, enum reason *reason)
 {
     const unsigned seconds = limit_of_step(watched);
+    char times[32] = "";
+    if (seconds != watched->seconds)
+        snprintf(times, sizeof times, "%u times ", (unsigned)watched->case_times);
     const char *when = watched->progress->text;
     const int status = watched->status;
     *reason = reason_of_hang(watched);
     if (watched->late)
         return text_format("it did not come to an end within %u second%s "
-                           "(HW_PROBE_TIMEOUT), %s%s",
-                           seconds, seconds == 1 ? "" : "s", when,
+                           "(%sHW_PROBE_TIMEOUT), %s%s",
+                           seconds, seconds == 1 ? "" : "s", times, when,
                            watched->stopped ? "; it had stopped itself" : "");
     if (WIFSIGNALED(status)) {
         *reason = end_by(WTERMSIG(status))->reasons[phase_of(watched)];

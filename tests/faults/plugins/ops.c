@@ -155,7 +155,7 @@ static int32_t tardy(void *device, int32_t dtype, float *more)
 }
 
 /* As if its kernels were compiled, one for each type: it needs more than one second, and less than
- * three. */
+ * six. */
 static int32_t compiles(void *device, int32_t dtype, float *more)
 {
     static int calls[HW_DTYPE_END];
@@ -169,7 +169,7 @@ static int32_t eats(void *device, int32_t dtype, float *more)
 {
     static int calls;
     if (!calls++ && is_tried() && getenv("HW_TEST_OPENED"))
-        usleep(300000);
+        usleep(600000);
     return right(device, dtype, more);
 }
 
