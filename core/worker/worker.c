@@ -13,8 +13,10 @@
 #include <sys/mman.h>
 #include <time.h>
 
+/* Microseconds that the process which watches over the plugin's has: it does without the time in
+ * which that waits for a processor, and this cannot. */
+enum { GRACE = 60000000 };
 enum {
-    GRACE = 60000000, /* microseconds that the process which watches over the plugin's has */
     PACKETS = 64, /* that are taken at a time, so that a worker that babbles stops nobody */
     FAREWELL = 2000000 /* microseconds for the end of the process, once it was told */
 };

@@ -41,9 +41,11 @@ static void events_pass_in_order(void **state)
     ok(hw_event_create(w.near, 0, &event));
     ok(hw_event_query(event)); /* never recorded: passed */
     ok(hw_event_sync(event));
+    hold_sleepers();
     extension(w.on_near, "discrete.sleep", 50);
     ok(hw_event_record(event, w.on_near));
     assert_int_equal(hw_event_query(event), HW_NOT_READY);
+    release_sleepers();
     ok(hw_event_sync(event));
     ok(hw_event_query(event));
     hw_event_free(event);
@@ -93,10 +95,12 @@ static void queues_wait_for_events_of_another_device(void **state)
     (void)state;
     ok(hw_event_create(w.near, 0, &near));
     ok(hw_event_create(w.far, 0, &far));
+    hold_sleepers();
     extension(w.on_near, "discrete.sleep", 200);
     ok(hw_event_record(near, w.on_near));
     ok(hw_event_wait(near, w.on_far));
     assert_int_equal(hw_event_query(near), HW_NOT_READY);
+    release_sleepers();
     ok(hw_event_record(far, w.on_far));
     ok(hw_event_sync(far));
     ok(hw_event_query(near));
@@ -158,6 +162,7 @@ static void waits_outlive_their_event(void **state)
     ok(hw_queue_open(w.near, NULL, &second));
     struct hw_tensor a = put(w.on_near, x, 1, 4), b = put(w.on_near, zero, 1, 4),
                      c = put(w.on_near, zero, 1, 4);
+    hold_sleepers();
     extension(slow, "discrete.sleep", 50);
     ok(hw_add(slow, &(struct hw_add){ .a = a, .b = a, .y = b }));
     ok(hw_event_record(event, slow));
@@ -168,6 +173,7 @@ static void waits_outlive_their_event(void **state)
     ok(hw_event_callback(event, callback, &units));
     ok(hw_event_sync(event));
     assert_int_equal(atomic_load(&called), 1);
+    release_sleepers();
     ok(hw_event_query(event));
     hw_event_free(event);
     ok(hw_add(second, &(struct hw_add){ .a = b, .b = b, .y = c }));
@@ -236,11 +242,13 @@ static void timing_is_enabled_at_creation(void **state)
         end = timed_event(HW_EVENT_TIMING, plain[i]);
         fails(HW_INVALID, "end event was recorded on a queue without HW_QUEUE_TIMING",
               hw_event_elapsed(start, end, &ms));
+        hold_sleepers();
         if (i == 0)
             extension(queue, "discrete.sleep", 20);
         ok(hw_event_record(end, queue));
         if (i == 0)
             assert_int_equal(hw_event_elapsed(start, end, &ms), HW_NOT_READY);
+        release_sleepers();
         ok(hw_event_sync(end));
         ms = -1.0;
         ok(hw_event_elapsed(start, end, &ms));

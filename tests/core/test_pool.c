@@ -298,9 +298,11 @@ static void allocation_waits_for_pending_memory(void **state)
     ok(hw_queue_open(w.near, NULL, &slow));
     for (int i = 0; i < 2; i++) { /* once into the same chunk, once into another one */
         ok(hw_buffer_alloc(w.near, 40 * MB, 0, &a));
+        hold_sleepers();
         ok(hw_extension_call(slow, "discrete.sleep", &time, 1));
         hw_buffer_free_after(a, slow);
         assert_int_equal(stats(w.near).buffers, 1);
+        release_sleepers();
         fails(HW_INVALID, "NULL", hw_buffer_alloc(w.near, 8, 0, NULL));
         ok(hw_buffer_alloc(w.near, (uint64_t)(40 + i) * MB, 0, &b));
         assert_non_null(strstr(hw_message(), "NULL")); /* nothing has failed since */
@@ -309,9 +311,11 @@ static void allocation_waits_for_pending_memory(void **state)
     }
     /* The queue has pending work: closing it waits. */
     ok(hw_buffer_alloc(w.near, 40 * MB, 0, &a));
+    hold_sleepers();
     ok(hw_extension_call(slow, "discrete.sleep", &time, 1));
     hw_buffer_free_after(a, slow);
     assert_int_equal(stats(w.near).buffers, 1);
+    release_sleepers();
     hw_queue_close(slow);
     assert_int_equal(stats(w.near).buffers, 0);
     world_close(&w);

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* world.c - see world.h. */
+#define _POSIX_C_SOURCE 200809L
 #include "world.h"
 
+#include <errno.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <time.h>
 
 static void keep_log(void *user, int32_t level, const char *text)
 {
@@ -45,6 +49,32 @@ void world_open(struct world *world, const char *fallback, const char *memory_li
 void world_close(struct world *world)
 {
     hw_close(world->context);
+}
+
+static atomic_bool held;
+
+void hold_sleepers(void)
+{
+    atomic_store(&held, true);
+}
+
+void release_sleepers(void)
+{
+    atomic_store(&held, false);
+}
+
+static int sleep_for(const struct timespec *time, struct timespec *rest)
+{
+    errno = clock_nanosleep(CLOCK_MONOTONIC, 0, time, rest);
+    return errno ? -1 : 0;
+}
+
+/* In place of that of the C library. */
+int nanosleep(const struct timespec *time, struct timespec *rest)
+{
+    while (atomic_load(&held))
+        sleep_for(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+    return sleep_for(time, rest);
 }
 
 void ok_at(enum hw_status status, const char *call, const char *file, int line)

@@ -32,6 +32,10 @@ enum hw_status open_options(struct hw_options options, struct hw_context **conte
 void world_open(struct world *world, const char *fallback, const char *memory_limit);
 void world_close(struct world *world);
 
+/* Between the two, no "discrete.sleep" ends: what a queue has to do after it stays undone. */
+void hold_sleepers(void);
+void release_sleepers(void);
+
 /* HW_OK, or the test fails with the message. */
 #define ok(call) ok_at(call, #call, __FILE__, __LINE__)
 void ok_at(enum hw_status status, const char *call, const char *file, int line);

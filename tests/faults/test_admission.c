@@ -288,7 +288,8 @@ static void a_case_that_hangs_is_found_later(void **state)
         assert_true(left_out(context, "hangs") > 0);
         assert_int_equal(count_withdrawn(context), i);
         assert_int_equal(silu(queue), HW_UNSUPPORTED);
-        assert_non_null(strstr(hw_message(), "within 6 seconds (6 times HW_PROBE_TIMEOUT)"));
+        assert_non_null(
+            strstr(hw_message(), "within 6 seconds (6 times HW_PROBE_TIMEOUT)"));
         assert_int_equal(count_withdrawn(context), 1);
         scale_is_right(queue);
         hw_close(context);

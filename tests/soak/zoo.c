@@ -391,7 +391,8 @@ static void check_animal(const char *report, const struct animal *animal,
     totals.stopped += *reason != '\0';
     if (is_right(animal, zoo, reason))
         return;
-    die("%s: \"%s\", not \"%s\"", animal->path, reason, animal->reason ? animal->reason : "?");
+    die("%s: \"%s\", not \"%s\"", animal->path, reason,
+        animal->reason ? animal->reason : "?");
 }
 
 static void check_report(struct hw_context *context, const struct zoo *zoo)

@@ -12,10 +12,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum {
-    UNKNOWN = 4, /* where the system does not say how long a process waited, time counts a quarter */
-    GENERATIONS = 4 /* of processes: a plugin may start a compiler, which starts a linker */
-};
+/* Where the system does not say how long a process waited, time counts only a quarter. */
+enum { UNKNOWN = 4 };
+/* Of processes that are looked at: a plugin may start a compiler, which starts a linker. */
+enum { GENERATIONS = 4 };
 
 static FILE *open_file(long process, long thread, const char *name)
 {

@@ -469,10 +469,9 @@ bool watched_prepare(struct watched *watched, const struct request *request)
     sigaddset(&child, SIGCHLD);
     sigprocmask(SIG_BLOCK, &child, NULL);
     sigaction(SIGCHLD, &action, NULL);
-    *watched = (struct watched){
-        .progress = shared,
-        .seconds = request->settings.probe_timeout,
-        .case_times = request_is_patient(request) ? CASE_TIMES : 1
-    };
+    *watched = (struct watched){ .progress = shared,
+                                 .seconds = request->settings.probe_timeout,
+                                 .case_times = request_is_patient(request) ? CASE_TIMES
+                                                                           : 1 };
     return shared != MAP_FAILED;
 }

@@ -25,10 +25,10 @@ struct watched {
     /* HW_PROBE_TIMEOUT is the limit for one case of the admission test, so many times, and for all
      * else together. */
     uint32_t seconds, case_times;
-    uint32_t step; /* at the last look: see struct progress */
+    uint32_t step;              /* at the last look: see struct progress */
     struct stopwatch stopwatch; /* since it began */
-    uint64_t rest;              /* microseconds that earlier steps took which were no cases */
-    unsigned char *bytes;           /* of the reply */
+    uint64_t rest;        /* microseconds that earlier steps took which were no cases */
+    unsigned char *bytes; /* of the reply */
     size_t size;
     char tail[TAIL + 1];
     size_t tail_size;

@@ -124,8 +124,8 @@ bool watch(const struct request *request, unsigned char **bytes, size_t *size)
             break;
         const bool by_op = blame_op(&watched, request);
         if (starts == STARTS || !by_op)
-            return reply_in_its_place(
-                &watched, by_op ? REASON_FAILING_OPS : REASON_NONE, bytes, size);
+            return reply_in_its_place(&watched, by_op ? REASON_FAILING_OPS : REASON_NONE,
+                                      bytes, size);
         prepare_again(&watched);
     }
     *bytes = watched.bytes;
