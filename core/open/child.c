@@ -21,7 +21,8 @@
 
 #define FAREWELL 100000 /* microseconds for the end of hw-probe, once it has replied */
 
-/* Of each processor at once: most plugins wait for their driver, and one that hangs holds up none. */
+/* For each processor at once: most plugins wait for their driver, and one that hangs holds up no
+ * other. */
 #define PLUGINS_AT_ONCE 4
 
 /* Whether somebody has stopped hw-probe, the plugin say, is looked at so many times a second. */

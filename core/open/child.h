@@ -28,8 +28,8 @@ enum probe_argument {
         PROBE_SETTINGS
 };
 
-/* The reply of hw-probe is a verdict, whose magic comes at once. hw-probe keeps the time of the plugin:
- * the library waits for as long as hw-probe runs. */
+/* The reply of hw-probe is a verdict, whose magic comes at once. hw-probe keeps the time of the
+ * plugin, and the library waits for as long as hw-probe runs. */
 
 /* A form of an op that is tested before its first use. */
 struct only {

@@ -238,8 +238,8 @@ static void test_bundled(void **state)
     dlclose(library);
 }
 
-/* Another thread forks while there is the pipe for the reply, and the child keeps it: its end is not
- * waited for. */
+/* Another thread forks while there is the pipe for the reply, and the child keeps it: nobody waits
+ * for the end of the pipe. */
 static void test_fork(void **state)
 {
     struct hw_context *context;

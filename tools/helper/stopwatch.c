@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* stopwatch.c - reads /proc/<process>/task/<thread>/schedstat: how long the thread ran, and how long it waited for
- * a processor, in nanoseconds. */
+/* stopwatch.c - reads /proc/<process>/task/<thread>/schedstat: how long the thread ran, and how
+ * long it waited for a processor, in nanoseconds. */
 #define _GNU_SOURCE
 #include "stopwatch.h"
 
@@ -14,6 +14,9 @@
 
 /* Where the system does not say how long a process waited, time counts only a quarter. */
 enum { UNKNOWN = 4 };
+/* Microseconds between two looks, at most. If it was longer, this process did not run either: the
+ * machine is busy, or both processes were frozen. */
+enum { LONGEST = 1000000 };
 /* Of processes that are looked at: a plugin may start a compiler, which starts a linker. */
 enum { GENERATIONS = 4 };
 
@@ -84,7 +87,8 @@ void stopwatch_start(struct stopwatch *stopwatch, pid_t process)
 void stopwatch_look(struct stopwatch *stopwatch)
 {
     const struct run_times now = times_of(stopwatch->process);
-    const uint64_t looked = microseconds_now(), since = looked - stopwatch->looked,
+    const uint64_t looked = microseconds_now(), between = looked - stopwatch->looked,
+                   since = between < LONGEST ? between : LONGEST,
                    ran = growth(stopwatch->last.ran, now.ran),
                    waited = growth(stopwatch->last.waited, now.waited);
     const unsigned processors = usable_processors();

@@ -70,10 +70,10 @@ void watched_kill(struct watched *watched);
 /* Takes the rest of its reply, once all are gone who could have written to it. */
 void watched_close(struct watched *watched);
 
-/* Whether a case was under way when it ended, as it says itself. */
+/* Whether a case was under way when it ended, as it says itself, or when its time was over. */
 static inline bool watched_in_case(const struct watched *watched)
 {
-    return atomic_load(&watched->progress->step) % 2;
+    return (watched->late ? watched->step : atomic_load(&watched->progress->step)) % 2;
 }
 /* Whether it has replied with a verdict, and ended well. */
 bool watched_is_good(struct watched *watched);
