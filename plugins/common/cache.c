@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* cache.c - a directory of compiled programs. POSIX: a system without openat() needs a
- * file of its own beside this one. */
+/* cache.c - a directory of compiled programs. It needs POSIX openat(): other systems need another
+ * file, such as cache_none.c. */
 #define _POSIX_C_SOURCE  200809L
 #define _DARWIN_C_SOURCE /* O_NOFOLLOW */
 #include "cache.h"
@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* How a file begins. Written and read by the same machine, so byte order does not matter. */
+/* The start of a file. The machine that wrote it reads it, so byte order does not matter. */
 struct header {
     char magic[8];
     uint64_t bytes; /* that follow */
@@ -93,7 +93,7 @@ bool cache_is_shared(const char *path)
            is_shared(&file);
 }
 
-/* Makes `path` and the directories above it. Errors show when it is opened. */
+/* Makes `path` and its parents. Errors show when the directory is opened. */
 static void make_directories(const char *path)
 {
     char part[4096];
@@ -121,7 +121,7 @@ static bool is_older(const struct timespec *a, const struct timespec *b)
     return a->tv_sec != b->tv_sec ? a->tv_sec < b->tv_sec : a->tv_nsec < b->tv_nsec;
 }
 
-/* The bytes of all entries; `oldest` gets the one that was written first. */
+/* Returns the size of all entries in bytes and stores the oldest one in `oldest`. */
 static uint64_t survey(int directory, struct entry *oldest)
 {
     const int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -151,7 +151,7 @@ static uint64_t survey(int directory, struct entry *oldest)
     return bytes;
 }
 
-/* Removes what was written first until all entries fit in the limit. */
+/* Removes the oldest entries until the rest fit in the limit. */
 static void make_room(int directory)
 {
     struct entry oldest;
@@ -163,7 +163,7 @@ static void make_room(int directory)
 
 /* ---- reading ---- */
 
-/* The file is what a writer left: its header fits the key and its own length. */
+/* Reads the header and checks it against the key and the length of the file. */
 static bool read_header(int fd, const uint8_t key[SHA256_BYTES], struct header *header)
 {
     struct stat file;
@@ -216,7 +216,8 @@ void *cache_read(const char *path, const uint8_t key[SHA256_BYTES], size_t *byte
 
 /* ---- writing ---- */
 
-/* In the place of a directory, too, if it is empty: what somebody else keeps there is not lost. */
+/* Renames the temporary file. An empty directory with that name is replaced; one with content
+ * stays. */
 static bool take_place(int directory, const char *temporary, const char *name)
 {
     if (renameat(directory, temporary, directory, name) == 0)
@@ -225,8 +226,8 @@ static bool take_place(int directory, const char *temporary, const char *name)
            renameat(directory, temporary, directory, name) == 0;
 }
 
-/* Writes the file under a name of its own, then gives it the entry's. A process that dies
- * in between leaves a file that make_room() removes one day. */
+/* Writes the file under a temporary name, then renames it. If the process dies in between,
+ * make_room() removes the temporary file later. */
 static bool write_entry(int directory, const struct header *header, const void *data)
 {
     char name[NAME_BYTES], temporary[NAME_BYTES];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* cache_none.c - instead of cache.c on Windows, where nothing is kept: who owns a file, and who may
- * write to it, is found out in other ways there. */
+/* cache_none.c - replaces cache.c on Windows, where nothing is cached: cache.c checks owners and
+ * permissions as POSIX has them. */
 #include "cache.h"
 
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* embed.h - files that are part of the plugin: kernel text and images.
  *
- * kernels/embed.c writes them at build time, as a C source with one list: each file's name
- * without its directory, and its bytes. A NULL name ends the list. */
+ * kernels/embed.c writes them at build time as a C source with one list: the name (without a
+ * directory) and the bytes of each file. A NULL name ends the list. */
 #ifndef COMMON_EMBED_H
 #define COMMON_EMBED_H
 

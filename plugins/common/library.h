@@ -5,13 +5,13 @@
 
 #include <stddef.h>
 
-/* NULL if it cannot be opened; `why` then gets what the system says. */
+/* Returns NULL if the file cannot be opened; `why` then gets the system's message. */
 void *library_open(const char *file, char *why, size_t why_size);
 
 /* The address of a function or object, or NULL. */
 void *library_symbol(void *library, const char *name);
 
-/* Writes the file that a symbol is in to `path`; "" if the system does not say. */
+/* Writes the path of the file that defines a symbol to `path`; "" if it is unknown. */
 void library_path(void *symbol, char *path, size_t path_size);
 
 #endif

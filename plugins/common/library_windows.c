@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Searched are the folders of the system and of the program, and those that it has added: not the
- * current one, and not PATH. */
+/* Searches the folders of the system, of the program, and those that the program has added, but
+ * neither the current folder nor PATH. */
 void *library_open(const char *file, char *why, size_t why_size)
 {
     char text[256] = "";

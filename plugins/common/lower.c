@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Turns ops into launches: broadcasts shapes, merges dimensions, fills in defaults. This file
- * has what all ops share; each family of ops has a file lower_<family>.c. The struct of each
- * kernel, and what its groups are, is described in kernels/args.h. */
+/* Turns ops into launches: broadcasts shapes, merges dimensions, fills in defaults. This file has
+ * the code that all ops share; lower_<family>.c has the ops of a family. kernels/args.h describes
+ * each kernel's struct and its groups. */
 #include "lowering.h"
 
 /* The kernels load every dtype, by its number. */
@@ -56,7 +56,7 @@ void set_row_groups(struct lowered *out, const struct hw_tensor *t, double work)
 
 /* ---- operands ---- */
 
-/* Where an op's struct has its operands. */
+/* The offsets of an op's operands in its struct. */
 #define OFFSET(op, field, role) (uint16_t) offsetof(struct hw_##op, field),
 #define X(NAME, name)                                                                      \
     static const uint16_t operands_of_##name[] = { HW_OPERANDS_##NAME(OFFSET) };
@@ -79,7 +79,7 @@ enum {
 HW_OPS(X)
 #undef X
 
-/* Kernels take an op's last operand, its output, first. */
+/* Kernels take the output of an op, its last operand, first. */
 static void set_operands(struct lowered *out, const void *args, const uint16_t *offset,
                          uint32_t count)
 {
@@ -126,8 +126,8 @@ const char *lower_packed(uint32_t op, const void *args, struct lowered *out)
 #undef K
     };
 
-    /* Not memset(): the rest is set below, and clearing so much takes longer than that. For the
-     * same reason, the initialisers of arguments name every field, .reserved too. */
+    /* No memset(): it would clear far more than is needed, and the rest is set below. For the same
+     * reason, initialisers of arguments name every field, even .reserved. */
     out->why = NULL;
     out->form = FORM_mixed;
     out->groups = 0;

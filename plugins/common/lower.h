@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* lower.h - from an op to the launch of a portable kernel.
  *
- * One function for all ops and all vendors: it returns the kernel and its form, the argument
- * struct, the operands in order, and the number of groups. What is left to a plugin is to
- * turn operands into addresses of its own and to launch.
+ * One function for all ops and all vendors. It returns the kernel and its form, the argument
+ * struct, the operands in order, and the number of groups. The plugin then only turns operands into
+ * addresses and launches.
  *
  * It allocates nothing and does not read operands; any thread may call it. */
 #ifndef COMMON_LOWER_H
@@ -16,7 +16,7 @@
 struct lowered {
     const char *why; /* NULL, or the reason why no portable kernel computes it */
     enum portable kernel;
-    enum portable_form form; /* which compiled form of it fits the types */
+    enum portable_form form; /* the compiled form of the kernel for these types */
     uint32_t pointers;
     /* In the kernel's order, see kernels.def; NULL: absent, and never read. The args count
      * offsets from hw_buffer.impl, or from a host tensor's `data`. */
@@ -28,14 +28,14 @@ struct lowered {
 };
 
 /* Lowers op (enum hw_op) with its checked struct. Returns NULL, or the reason why no portable
- * kernel computes it. The operands point into `args`. */
+ * kernel computes the op. The operands point into `args`. */
 const char *lower(uint32_t op, const void *args, struct lowered *out);
 
-/* The same, but operands may be packed (hw_tensor.layout), as if they were of layout 0 and had no
- * strides. For rows that know the layout; no portable kernel does. */
+/* Like lower(), but operands may be packed (hw_tensor.layout): they are lowered as if they had
+ * layout 0 and no strides. Only for rows that know the layout; no portable kernel does. */
 const char *lower_packed(uint32_t op, const void *args, struct lowered *out);
 
-/* What an entry point is called in a program that holds every form of the kernels:
+/* The name of the kernel's entry point in a program that holds all forms of the kernels:
  * "matmul_vec", "rmsnorm_f16_f32". */
 void lowered_name(const struct lowered *l, char *text, size_t size);
 

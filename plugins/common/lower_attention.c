@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* attention: a group for some of the rows that read one head of k and v. */
+/* attention: a group computes some of the rows that read one head of k and v. */
 #include "lowering.h"
 
 #include <math.h>

@@ -53,7 +53,7 @@ void lower_conv2d(const struct hw_conv2d *op, struct lowered *out)
     want_dense(out, &op->weight);
     want_dense(out, &op->bias);
     want_dense(out, &op->y);
-    /* All products of extents of one tensor fit: its bytes were counted. */
+    /* No product of extents of one tensor overflows: its size in bytes has been computed. */
     const int64_t plane = c->out_height * c->out_width;
     const double taps = (double)(c->ins * c->kernel_height * c->kernel_width);
     const double work = (double)extent_of(&op->y, 3) * (double)extent_of(&op->y, 2) *

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* matmul, matmul_id: each one of two kernels, by how many rows there are. */
+/* matmul, matmul_id: each has two kernels; the number of rows selects one. */
 #include "lowering.h"
 
 /* How many neighbouring batches of c share one of `t`. */
@@ -86,7 +86,7 @@ void lower_matmul_id(const struct hw_matmul_id *op, struct lowered *out)
         return;
     }
     const double work = (double)rows * (double)m->n * (double)(m->k + 1);
-    /* A tile of few rows costs as much as that many products of its own for each. */
+    /* A tile with few rows costs as much as that many separate products for each row. */
     if (rows / MATMUL_VEC_ROWS <= m->experts) {
         out->kernel = PORTABLE_matmul_id_vec;
         set_groups(out, rows, 1, pieces(m->n, MATMUL_VEC_COLS), work);

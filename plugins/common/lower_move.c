@@ -2,7 +2,7 @@
 /* Ops that move and convert: copy, get_rows, set_rows. */
 #include "lowering.h"
 
-/* `narrow` is the operand with a row for each number: y of get_rows, x of set_rows. */
+/* `narrow` is the operand with one row per index: y of get_rows, x of set_rows. */
 static void lower_table(const struct hw_tensor *to, const struct hw_tensor *from,
                         const struct hw_tensor *rows, const struct hw_tensor *narrow,
                         const struct hw_tensor *table, struct lowered *out)
@@ -50,7 +50,7 @@ void lower_set_rows(const struct hw_set_rows *op, struct lowered *out)
     lower_table(&op->table, &op->x, &op->rows, &op->x, &op->table, out);
 }
 
-/* Bits that are copied unchanged move as an integer of their size. */
+/* Values that are copied unchanged move as integers of their size. */
 static int storage_of_bits(int64_t bytes)
 {
     switch (bytes) {
@@ -65,7 +65,7 @@ static int storage_of_bits(int64_t bytes)
     }
 }
 
-/* A block type as it is in memory: rows of bytes. */
+/* A tensor of a block type as rows of bytes. */
 static struct hw_tensor as_bytes(const struct hw_tensor *t)
 {
     struct hw_tensor bytes = *t;

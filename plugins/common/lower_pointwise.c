@@ -47,7 +47,7 @@ static bool repeats(const struct hw_tensor *t, const struct hw_tensor *y)
     return false;
 }
 
-/* Selects the kernel for any types, and for inputs that repeat. */
+/* Selects the kernel that takes all types and inputs that repeat. */
 static void set_mixed(struct lowered *out, const struct hw_tensor *const t[3],
                       enum binary_kind kind, const struct rows *r,
                       const struct period period[3])
@@ -70,7 +70,7 @@ static void set_mixed(struct lowered *out, const struct hw_tensor *const t[3],
     set_span_groups(out, r, 4);
 }
 
-/* Axes along which an input repeats are not merged: the rows are those of the tensors. */
+/* Axes along which an input repeats are not merged: rows are the rows of the tensors. */
 static void lower_repeating(struct lowered *out, const struct hw_tensor *const t[3],
                             enum binary_kind kind)
 {
@@ -110,8 +110,8 @@ static void swap_inputs(struct lowered *out, struct rows *r)
     r->step[2] = step;
 }
 
-/* The op's own kernel takes operands of one type, of which b may have one value per row; the
- * kernel for any types does the rest. */
+/* The op's own kernel takes operands of one type; b may have one value per row. The kernel for any
+ * types does the rest. */
 static void lower_binary(struct lowered *out, enum binary_kind kind,
                          struct binary_args *args)
 {

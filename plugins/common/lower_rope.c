@@ -6,8 +6,8 @@
 
 static const double two_pi = 6.283185307179586476925;
 
-/* A double in 0 .. 1, as a fraction of 2^64; what is so near to 1 that it was rounded to it is
- * the largest. */
+/* A double in 0 .. 1 as a fraction of 2^64. A value that was rounded up to 1 becomes the largest
+ * fraction. */
 static uint64_t fraction(double turns)
 {
     return turns < 1.0 ? (uint64_t)(turns * 18446744073709551616.0) : UINT64_MAX;
@@ -24,8 +24,8 @@ static double pair_of(const struct hw_rope *op, double dims, double theta, doubl
     return dims * log((double)op->context / (n * two_pi)) / (2.0 * log(theta));
 }
 
-/* YaRN: the first frequency is that of a factor `most`, and each pair's is reduced from that,
- * by a share that is linear between two pairs. */
+/* YaRN: the first frequency is the one of a factor `most`. Each pair's frequency is reduced from
+ * there, by a share that is linear between two pairs. */
 static void set_ramp(const struct hw_rope *op, struct rope_args *a, double theta,
                      double scale, double most)
 {

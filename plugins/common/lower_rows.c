@@ -97,8 +97,7 @@ void lower_softmax(const struct hw_softmax *op, struct lowered *out)
     set_row_groups(out, &op->x, 24);
 }
 
-/* An output with one element for each row of an operand of rank `rank`: its extents without the
- * last one get a last one of 1. */
+/* An output with one element per row of an operand of rank `rank`. Its last extent becomes 1. */
 static struct hw_tensor of_rows(const struct hw_tensor *t, int rank)
 {
     struct hw_tensor y = *t;

@@ -80,8 +80,8 @@ static struct shape shape_of(const struct hw_tensor *const *t, int operands, int
     return s;
 }
 
-/* Whether the last axis that is left can be the row. It may not be the innermost one, which is
- * dropped if its extent is 1; so its steps decide. */
+/* Whether the last remaining axis can be the row. The innermost axis was dropped if its extent is
+ * 1, so check the strides. */
 static bool is_along_row(const struct shape *s, const struct hw_tensor *const *t,
                          int64_t unit, enum steps steps)
 {

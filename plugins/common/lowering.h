@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* lowering.h - what the files lower_<family>.c share: one function for each op, which
- * lower() calls, and what they need to know about tensors. */
+/* lowering.h - shared by the files lower_<family>.c: one function per op, which lower() calls, and
+ * helpers for tensors. */
 #ifndef COMMON_LOWERING_H
 #define COMMON_LOWERING_H
 
@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 /* One per op, called by lower(): each sets the arguments, the groups and the form, or refuses.
- * `out` already has the operands, and the kernel with the op's name. */
+ * `out` already has the operands and the kernel with the op's name. */
 #define X(NAME, name) void lower_##name(const struct hw_##name *op, struct lowered *out);
 HW_OPS(X)
 #undef X
@@ -127,16 +127,16 @@ enum steps {
     STEPS_ANY
 };
 
-/* Whether the operands have one type, shape and strides, and are contiguous: then they are one
- * row, and nothing has to be merged. That is usual. */
+/* Whether the operands have one type, shape and strides, and are contiguous. Then they are one row,
+ * and nothing has to be merged. This is the usual case. */
 bool find_one_row(const struct hw_tensor *const *t, int operands, struct rows *rows);
 
-/* The longest rows of operands that have the shape of the first one, or broadcast to it.
- * Refuses and returns false if they cannot be cut into rows. */
+/* The longest rows of operands that have the shape of the first one or broadcast to it. Returns
+ * false, with a reason, if they cannot be cut into rows. */
 bool find_rows(struct lowered *out, const struct hw_tensor *const *t, int operands,
                enum steps steps, struct rows *rows);
 
-/* One group for each ELEMENT_SPAN elements of a row; `work` for each element. */
+/* One group per ELEMENT_SPAN elements of a row; `work` per element. */
 void set_span_groups(struct lowered *out, const struct rows *rows, double work);
 
 #endif

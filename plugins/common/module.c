@@ -40,7 +40,7 @@ bool module_parts(struct module_program *program, const struct embedded *list,
     return true;
 }
 
-/* The length goes first, so that text cannot move from one field to the next unnoticed. */
+/* The length comes first, so that moving text from one field to the next changes the hash. */
 static void add_field(struct sha256 *hash, const void *data, size_t bytes)
 {
     const uint64_t length = bytes;
@@ -80,7 +80,7 @@ static char *join_parts(const struct module_program *program)
     return text;
 }
 
-/* To an image, or, where `module` is not NULL, to a module without one. */
+/* Compiles to an image or, if `module` is not NULL, to a module without an image. */
 static int32_t compile(const struct module_builder *builder,
                        const struct module_program *program, struct module_image *image,
                        void **module)
@@ -101,7 +101,7 @@ static int32_t compile(const struct module_builder *builder,
                    builder->device, image->log[0] ? image->log : "no log");
 }
 
-/* A warning where the user can mend it. */
+/* Logs a warning if the user can fix the cause. */
 static void tell(const struct module_builder *builder, const char *why)
 {
     const struct hw_host *host = builder->host;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tables of kernels: which row computes an op, and how rows are listed to people. */
+/* Tables of kernels: selecting the row for an op, and listing rows for people. */
 #include "rows.h"
 
 #include "slots.h"
@@ -165,8 +165,8 @@ static const char *say_lacks(const struct kernel_choice *choice, uint64_t lacks,
     return wrong;
 }
 
-/* One word of the list: "portable", "<row>", "<op>=<row>" or "<op>=portable". Returns NULL,
- * or what is wrong with it; `wrong` has room for that. */
+/* Handles one word of the list: "portable", "<row>", "<op>=<row>" or "<op>=portable". Returns NULL,
+ * or the reason why it is wrong, for which `wrong` has room. */
 static const char *choose_word(struct kernel_choice *choice, const char *word, size_t n,
                                char *wrong, size_t size)
 {
@@ -211,7 +211,7 @@ static void choose_best(struct kernel_choice *choice)
 
 enum { WHY_BYTES = 200 };
 
-/* Returns the first word that is wrong, and why; NULL if none is. Obeys the others all the same. */
+/* Obeys all words that are right. Returns the first wrong word and the reason, or NULL. */
 static const char *choose_words(struct kernel_choice *choice, const char *words,
                                 char why[WHY_BYTES])
 {
@@ -287,7 +287,7 @@ int32_t kernel_supports(const char *why_not, char *why, size_t why_size)
 
 /* ---- listing ---- */
 
-/* Adds "; " and the part, or nothing if it is empty or does not fit. */
+/* Adds "; " and the part, unless it is empty or does not fit. */
 static void append_part(struct text *text, const char *part)
 {
     if (*part && strlen(part) + 2 < text->size - text->length) {

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* rows.h - a plugin's table of kernels: which row computes an op on this device, and how.
+/* rows.h - a plugin's table of kernels, and the choice of the row that computes an op.
  *
  * A plugin lists its rows once, in its kernels.def:
  *
  *   ROW(op, row, needs, types, condition, plan)
  *
- * op: as in HW_OPS. row: the name that logs and HW_KERNEL use. needs: feature bits that the
- * device must have; their meaning is the plugin's. types: what the op's float and block
- * operands may be, TYPE(F32) | TYPE(F16) or ANY_TYPE. condition: ALWAYS, or WHEN(expression, text):
- * an expression on `op`, a pointer to the op's struct, and the same for people to read. plan: the
+ * op: as in HW_OPS. row: the name that logs and HW_KERNEL use. needs: feature bits that the device
+ * must have, defined by the plugin. types: the types that the op's float and block operands may
+ * have, TYPE(F32) | TYPE(F16) or ANY_TYPE. condition: ALWAYS, or WHEN(expression, text): an
+ * expression on `op`, a pointer to the op's struct, and its description for people. plan: the
  * function that prepares a launch of this row.
  *
- * Rows of one op are tried from the first to the last. The last one is the portable one: it
- * has no needs, takes ANY_TYPE and is what HW_KERNEL=portable selects. A row is chosen
- * before anything is lowered to a portable kernel, so a row above may compute what no
- * portable kernel can. The plugin makes its table like this:
+ * Rows of one op are tried from first to last. The last one is the portable row: it needs nothing,
+ * takes ANY_TYPE and is selected by HW_KERNEL=portable. A row is chosen before the op is lowered to
+ * a portable kernel, so the rows above may compute ops that no portable kernel can. The plugin
+ * makes its table like this:
  *
  *   #define ROW ROW_DECLARE
  *   #include "kernels.def"
@@ -24,7 +24,7 @@
  *   };
  *
  * (kernels.def ends with #undef ROW.) Choices are not cached: finding a row takes a few
- * comparisons, less than a look-up by type and shape. */
+ * comparisons, less than a lookup by type and shape. */
 #ifndef COMMON_ROWS_H
 #define COMMON_ROWS_H
 
@@ -35,13 +35,12 @@
 #define TYPE(NAME) (UINT32_C(1) << HW_##NAME)
 #define ANY_TYPE   UINT32_MAX
 
-/* One call, ready to launch: what code runs, on which addresses, over which grid. Each
- * plugin defines its own. */
+/* One call, ready to launch: the code, its addresses and its grid. Each plugin defines its own. */
 struct plan;
 struct kernel_row;
 
-/* Fills in `plan` for an op with its checked struct. Returns NULL, or the reason why this
- * row cannot compute it: then the next row is tried. */
+/* Fills in `plan` for an op with its checked struct. Returns NULL, or the reason why this row
+ * cannot compute the op; then the next row is tried. */
 typedef const char *kernel_plan_fn(struct plan *plan, const struct kernel_row *row,
                                    const void *args);
 
@@ -58,8 +57,8 @@ struct kernel_row {
 struct kernel_table {
     const struct kernel_row *rows;
     uint32_t count;
-    /* Writes a row's `needs` for people to read: "x86-64-v4"; "" if there are none. NULL: no
-     * row needs anything. */
+    /* Writes a row's `needs` as text: "x86-64-v4"; "" if there are none. NULL: no row needs
+     * anything. */
     void (*describe_needs)(uint64_t needs, char *text, size_t size);
 };
 
@@ -87,7 +86,7 @@ enum {
 #undef X
 };
 
-/* The rows that a queue may use: for each op a range, best first. */
+/* The rows that a queue may use: a range for each op, best first. */
 struct kernel_choice {
     const struct kernel_table *table;
     uint64_t features; /* of the device */
@@ -95,20 +94,20 @@ struct kernel_choice {
     bool forced[HW_OP_COUNT];
 };
 
-/* For hw_plugin.device_open: fills in the rest of `choice`, whose table and features are set.
- * HW_KERNEL holds for all devices, so that rows that this one does not have, or cannot run, may be
- * meant for others: they are passed over. */
+/* For hw_plugin.device_open: fills in the rest of `choice`; its table and features are already set.
+ * HW_KERNEL applies to all devices, so it may name rows that this device lacks or cannot run. These
+ * are skipped. */
 void kernel_choose(const struct hw_host *host, struct kernel_choice *choice);
 
-/* For hw_plugin.queue_open: the same for a queue, whose `choice` is a copy of its device's, with
- * desc->kernel. Returns HW_INVALID for a name that no op has and for a row that the device cannot
- * run; the message lists the rows. HW_UNSUPPORTED if `desc` sets what plugins of this version do
- * not know. */
+/* For hw_plugin.queue_open: like kernel_choose(), with desc->kernel; `choice` is a copy of the
+ * device's. Returns HW_INVALID for a name that no op has and for a row that the device cannot run;
+ * the message lists the rows. Returns HW_UNSUPPORTED if `desc` sets fields that this version of the
+ * plugin does not know. */
 int32_t kernel_choose_for_queue(const struct hw_host *host,
                                 const struct hw_queue_desc *desc,
                                 struct kernel_choice *choice);
 
-/* Plans an op with the first row that takes it. Returns NULL, or the reason why none does. */
+/* Plans an op with the first row that takes it. Returns NULL, or the reason why no row does. */
 const char *kernel_plan(const struct kernel_choice *choice, uint32_t op, const void *args,
                         struct plan *plan);
 
@@ -116,12 +115,12 @@ const char *kernel_plan(const struct kernel_choice *choice, uint32_t op, const v
 int32_t kernel_list(const struct kernel_choice *choice, uint32_t op, uint32_t index,
                     struct hw_kernel_info *info);
 
-/* For hw_plugin.supports: hands on what kernel_plan() returned. */
+/* For hw_plugin.supports: passes on the result of kernel_plan(). */
 int32_t kernel_supports(const char *why_not, char *why, size_t why_size);
 
-/* Defines launch_supports() and launch_row() of slots.h, which answer what the host asks about ops.
+/* Defines launch_supports() and launch_row() of slots.h, which answer the host's queries about ops.
  * A macro, because only the plugin knows struct plan and struct device; the latter has a member
- * `choice`. `bytes`: the memory that an op needs beyond its operands, when `plan` is filled in. */
+ * `choice`. `bytes`: the memory that an op needs besides its operands, once `plan` is filled in. */
 #define KERNEL_QUERIES KERNEL_QUERIES_WITH(0)
 #define KERNEL_QUERIES_WITH(bytes)                                                         \
     int32_t launch_supports(void *device, uint32_t op, const void *args, char *why,        \

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* slots.h - the functions of a plugin, by the names that they have in every plugin, and how
- * they get into the table that the host calls.
+/* slots.h - the functions of a plugin, with the same names in every plugin, and the code that puts
+ * them into the host's table.
  *
- * Each is described in <hw/plugin.h>, at its slot of struct hw_plugin. Its first parameter is
- * an object of the plugin: the instance as far as device_open(), then the device in device.c
- * and memory.c and where queues and events are made, and the queue or the event in the rest.
+ * <hw/plugin.h> describes each at its slot of struct hw_plugin. The first parameter is an object of
+ * the plugin: the instance in plugin.c and up to device_open(), then the device in device.c, in
+ * memory.c and for creating queues and events, and otherwise the queue or the event.
  *
- * A plugin defines what it puts into the table. One without events or graphs needs no empty
- * functions for them. */
+ * A plugin defines only the functions that it puts into the table: a plugin without events or
+ * graphs needs no empty functions for them. */
 #ifndef COMMON_SLOTS_H
 #define COMMON_SLOTS_H
 
@@ -69,7 +69,7 @@ int32_t kernel_launch_3d(void *, void *kernel, const uint64_t groups[3],
                          const struct hw_arg *args, uint32_t count);
 void kernel_destroy(void *);
 
-/* What every plugin has. Who made it is left to the plugin. */
+/* Fills in the functions that every plugin has. The plugin itself sets its vendor and version. */
 static inline void slots_fill(struct hw_plugin *table)
 {
     static const uint32_t op_sizes[] = HW_OP_SIZES;
@@ -129,7 +129,8 @@ static inline void slots_fill_handles(struct hw_plugin *table)
     table->buffer_export = memory_export;
 }
 
-/* Returns HW_UNSUPPORTED unless `kind` is the one kind of handle that the plugin has of `what`. */
+/* Returns HW_UNSUPPORTED unless `kind` is `wanted`, the plugin's only kind of handle for a
+ * `what`. */
 static inline int32_t check_kind(const struct hw_host *host, const char *what,
                                  const char *kind, const char *wanted)
 {

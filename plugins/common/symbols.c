@@ -33,8 +33,8 @@ static void *find_symbol(const struct symbol_library *library, void *handle,
     return symbol;
 }
 
-/* Opens the first file that can be opened and leaves its name in `file`. `reasons` gets
- * what the system says of each that cannot. */
+/* Opens the first file that can be opened and leaves its name in `file`. `reasons` gets the
+ * system's message for each file that cannot be opened. */
 static void *open_first(const char *files, char file[NAME_BYTES],
                         char reasons[REASON_BYTES])
 {
