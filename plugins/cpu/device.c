@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The device: what it is, opening and closing it. */
+/* The device: its facts, opening and closing it. */
 #include "cpu.h"
 
 #include <stdatomic.h>
@@ -52,7 +52,7 @@ static uint64_t allowed(const struct hw_host *host)
            (host->precision >= HW_PRECISION_INT8 ? HAS(ALLOW_INT8) : 0);
 }
 
-/* `limit` is how many threads there may be; 0: that is not known yet. */
+/* `limit` is the largest number of threads; 0: not known yet. */
 static void log_device(const struct plugin *plugin, uint32_t limit)
 {
     const struct machine *m = &plugin->machine;
@@ -64,8 +64,8 @@ static void log_device(const struct plugin *plugin, uint32_t limit)
     plugin->host->log(plugin->host->instance, HW_LOG_INFO, line);
 }
 
-/* Asked by the team: to read what limits the threads takes as long as all else of opening a device,
- * which may never have any use for a second one. */
+/* The team calls this when it needs to know. Reading the limits takes as long as the rest of
+ * opening a device, and an application may never need a second thread. */
 static uint32_t count_threads(void *user)
 {
     struct device *dev = user;
@@ -80,7 +80,7 @@ static uint32_t count_threads(void *user)
     return threads;
 }
 
-/* How many threads there may be, if that takes no reading of files; 0: it does. */
+/* The largest number of threads, if it is known without reading files; otherwise 0. */
 static uint32_t known_limit(const struct device *dev)
 {
     return dev->host->threads ? dev->host->threads : dev->affinity.count == 1 ? 1 : 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Events. An op is complete when its call returns, so an event completes when it is recorded. */
+/* Events. An op is complete when its call returns, so an event is complete when recorded. */
 #define _POSIX_C_SOURCE 199309L /* clock_gettime */
 #include "cpu.h"
 

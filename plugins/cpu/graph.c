@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Graphs: lists of plans, made once, with the rows of the queue that recorded the nodes.
+/* Graphs: lists of plans, made once with the rows of the queue that recorded the nodes.
  *
  * A list is divided into phases. The plans of one phase do not depend on each other, so the team
- * computes them together, and waits once, at the phase's end. Whether one depends on another is
- * known when a graph is built: from the bytes that they read and write. What is not worth a second
- * thread is computed by the caller. */
+ * computes them together and waits once, at the end of the phase. Dependencies are found when the
+ * graph is built, from the bytes that each plan reads and writes. The caller computes phases that
+ * are too small for a second thread. */
 #include "cpu.h"
 
 #include <stdlib.h>
@@ -13,17 +13,17 @@ enum {
     MOST_TENSORS = 8, /* of an op */
     MOST_PLANS = 8    /* of a phase */
 };
-/* Workspaces of a phase's plans lie side by side, and have to stay in the caches. */
+/* The workspaces of a phase's plans lie side by side and have to stay in the caches. */
 #define MOST_BESIDE (UINT64_C(256) << 10)
 
-/* Plans that are computed together; or, if they are `alone`, one after the other. */
+/* Plans that are computed together or, if `alone`, one after the other. */
 struct phase {
     struct plan *plans;
     uint32_t count;
     bool alone;
-    /* Several plans that are shared are cut into pieces: those of plan i begin at begin[i]. */
+    /* Several shared plans are cut into pieces: plan i begins with piece begin[i]. */
     int64_t begin[MOST_PLANS + 1], prepare[MOST_PLANS + 1];
-    int64_t units; /* as in struct team_work, of these pieces */
+    int64_t units; /* of these pieces, as in struct team_work */
 };
 
 struct graph {
@@ -36,7 +36,7 @@ struct graph {
     struct plan plans[];
 };
 
-/* ---- what depends on what ---- */
+/* ---- dependencies ---- */
 
 struct bytes {
     uintptr_t begin, end;
@@ -68,16 +68,16 @@ HW_OPS(X)
 #undef X
 #undef COUNT
 
-/* From the first byte to the last one, with the gaps between rows. */
+/* From the first byte to the last, including the gaps between rows. */
 static struct bytes bytes_of(const struct hw_tensor *t, enum hw_role role)
 {
-    if (t->dtype == HW_NONE) /* absent: its other fields may have any value */
+    if (t->dtype == HW_NONE) /* absent: its other fields are undefined */
         return (struct bytes){ 0 };
     const struct hw_buffer *buffer = t->buffer;
     const bool written = role >= HW_ROLE_OUT;
     const uintptr_t low = (uintptr_t)(buffer ? buffer->host : t->data) + t->offset;
     uintptr_t high = low;
-    if (t->layout) /* packed: it has no strides, and fills its buffer */
+    if (t->layout) /* packed: it has no strides and fills its buffer */
         return (struct bytes){ (uintptr_t)buffer->host,
                                (uintptr_t)buffer->host + buffer->bytes, written };
     for (int i = 0; i < t->rank; i++) {
@@ -98,7 +98,7 @@ static struct access access_of(const struct hw_node *node)
     return access;
 }
 
-/* Whether one writes what the other one reads or writes. */
+/* Whether one writes bytes that the other reads or writes. */
 static bool depend(const struct access *a, const struct access *b)
 {
     for (uint32_t i = 0; i < a->count; i++)
@@ -132,7 +132,7 @@ static void cut(struct phase *phase)
     }
 }
 
-/* Of the pass before as well. */
+/* Includes the preparing pass. */
 static double work_of(const struct plan *plan)
 {
     const double prepare = plan->prepare
@@ -150,7 +150,7 @@ static bool is_small(const struct phase *phase)
     return work < 2 * WORTH_A_THREAD;
 }
 
-/* Whether plan `next` can be computed together with those of the phase. */
+/* Whether plan `next` can be computed together with the plans of the phase. */
 static bool joins(const struct phase *phase, const struct access *accesses,
                   const struct access *next, const struct plan *plan, uint32_t threads)
 {
@@ -165,8 +165,7 @@ static bool joins(const struct phase *phase, const struct access *accesses,
     return workspace <= MOST_BESIDE;
 }
 
-/* Ends the last phase. One that is small is joined to one before that the caller computes
- * alone as well. */
+/* Ends the last phase. The caller computes a small phase; two small phases in a row become one. */
 static void end_phase(struct graph *graph)
 {
     struct phase *phase = &graph->phases[graph->phase_count - 1];
@@ -197,8 +196,8 @@ static void divide(struct graph *graph, const struct hw_node *nodes)
         end_phase(graph);
 }
 
-/* Gives the plans their places in a queue's workspace; without one, adds up how much all need.
- * Plans that are computed one after the other have the same place. */
+/* Assigns the plans their places in a queue's workspace; without a workspace, adds up the total
+ * size. Plans that are computed one after the other share a place. */
 static uint64_t place(struct graph *graph, char *workspace)
 {
     uint64_t most = 0;
@@ -219,7 +218,7 @@ static uint64_t place(struct graph *graph, char *workspace)
 
 /* ---- building ---- */
 
-/* The plans keep the nodes' structs, which are the host's until graph_destroy(), but not the
+/* Plans point to the nodes' structs, which the host keeps until graph_destroy(), but not to the
  * nodes. */
 static int32_t plan_nodes(struct queue *queue, const struct hw_node *nodes,
                           struct graph *graph)
@@ -266,7 +265,7 @@ int32_t graph_build(void *queue, const struct hw_node *nodes, uint32_t count, vo
 
 /* ---- launching ---- */
 
-/* Calls fn with the part of each plan that lies in pieces first .. end - 1. */
+/* Calls fn with each plan's part of pieces first .. end - 1. */
 static inline void each_part(const struct phase *phase, const int64_t *begin, int64_t first,
                              int64_t end, uint32_t thread, bool prepare)
 {
@@ -306,7 +305,7 @@ static void run_alone(const struct phase *phase)
     }
 }
 
-/* Rows of operands that are prepared are few and short where plans are joined. */
+/* Where plans are joined, the operands to prepare have few and short rows. */
 static void run_together(struct team *team, struct phase *phase)
 {
     const struct team_work prepare = { .fn = prepare_pieces,

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Ops are computed here, within the call: a plan says which code runs on which addresses, and
- * the team computes its groups. */
+/* Ops are computed here, within the call: a plan holds the code and the addresses, and the team
+ * computes its groups. */
 #include "cpu.h"
 
 #include <stdlib.h>
 
 /* ---- the portable rows ---- */
 
-/* The tiers that the build compiles each form of the portable kernels for. */
+/* The tiers for which the build compiles each form of the portable kernels. */
 #if defined(__x86_64__)
 #define TIERS(T, form) T(form, base) T(form, v3) T(form, v4)
 #else
@@ -47,7 +47,8 @@ static const char *plan_with(lower_fn *lower_op, struct plan *plan,
                              const struct kernel_row *row, const void *args)
 {
     struct lowered *l = &plan->lowered;
-    plan->prepare = NULL; /* and what else a row before, which refused, may have set */
+    /* Resets fields that an earlier row may have set before it refused. */
+    plan->prepare = NULL;
     plan->shared_bytes = plan->own_bytes = 0;
     const char *why = lower_op(row->op, args, l);
     if (why)
@@ -57,7 +58,7 @@ static const char *plan_with(lower_fn *lower_op, struct plan *plan,
     plan->groups = l->groups;
     plan->work = l->work;
     for (uint32_t i = 0; i < l->pointers;
-         i++) /* one that is absent is not read: any address will do */
+         i++) /* an absent operand is not read: any address will do */
         plan->pointer[i] = base_of(l->operand[l->operand[i] ? i : 0]);
     return NULL;
 }
@@ -161,7 +162,7 @@ static void prepare_groups(void *user, int64_t first, int64_t end, uint32_t thre
 
 /* ---- ops ---- */
 
-/* Logs a row the first time that a queue uses it. */
+/* Logs a row when a queue first uses it. */
 static void log_row(struct queue *queue, const struct plan *plan)
 {
     char text[400], line[512];
@@ -194,7 +195,7 @@ void launch_drop_workspace(struct queue *queue)
     queue->workspace_bytes = 0;
 }
 
-/* Its size is rounded up, so that ops which grow slowly, as attention does, rarely ask. */
+/* Rounds the size up, so that ops whose need grows slowly, such as attention, rarely reallocate. */
 static int32_t grow_workspace(struct queue *queue, uint64_t bytes)
 {
     const struct hw_host *host = queue->device->host;
@@ -223,7 +224,7 @@ uint64_t launch_workspace(const struct plan *plan, uint32_t threads)
     return in_lines(plan->shared_bytes) + in_lines(plan->own_bytes) * threads;
 }
 
-/* What few groups need is computed by one thread, see team_run(). */
+/* One thread computes an op with few groups, see team_run(). */
 static uint64_t workspace_of(struct team *team, const struct plan *plan)
 {
     const bool alone = plan->groups <= plan->grain &&

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The machine: what the processor reports about itself, and how much of it the operating
- * system grants this process. */
+/* The machine: facts from the processor, and the share of it that the operating system grants this
+ * process. */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "cpu.h"
 
@@ -18,8 +18,8 @@
 
 /* ---- small files ---- */
 
-/* Reads the beginning of a file. False if that is not possible. Without stdio, which would take
- * memory for each. */
+/* Reads the beginning of a file; returns false on failure. It avoids stdio, which would allocate a
+ * buffer for each file. */
 static bool read_text(const char *path, char *text, size_t size)
 {
     size_t used = 0;
@@ -34,8 +34,8 @@ static bool read_text(const char *path, char *text, size_t size)
     return used > 0 || got == 0;
 }
 
-/* Reads a number that may follow blanks, "max" as UINT64_MAX. Returns what is behind it; NULL if
- * there is none. */
+/* Reads a number after optional blanks; "max" becomes UINT64_MAX. Returns the text after it, or
+ * NULL if there is no number. */
 static const char *number_at(const char *text, uint64_t *value)
 {
     char *end;
@@ -64,7 +64,7 @@ static const char *next_line(const char *line)
     return end && end[1] ? end + 1 : NULL;
 }
 
-/* What is behind `key` and a blank or a colon at the start of a line: of "MemTotal:   23 kB",
+/* The text after a line's leading `key` and a blank or colon, as in "MemTotal:   23 kB" or
  * "inactive_file 42". NULL if there is no such line. */
 static const char *value_of(const char *text, const char *key)
 {
@@ -83,7 +83,7 @@ static bool number_of(const char *text, const char *key, uint64_t *value)
 
 /* ---- the processor ---- */
 
-/* Copies without the blanks at both ends, with which processors pad their names. */
+/* Copies without the blanks at both ends; processors pad their names with them. */
 static void copy_trimmed(char *to, size_t size, const char *from)
 {
     while (isspace((unsigned char)*from))
@@ -101,11 +101,11 @@ static void copy_trimmed(char *to, size_t size, const char *from)
 enum register_index { EAX, EBX, ECX, EDX };
 enum saved_state { STATE_AVX = 0x6, STATE_AVX512 = 0xe6, STATE_AMX = 0x60000 };
 
-/* What cpuid says. A virtual machine takes microseconds to answer, so nothing is asked twice:
- * cpu.def has the bits of a leaf side by side. */
+/* The answers of cpuid. In a virtual machine, each takes microseconds, so no leaf is read twice:
+ * cpu.def lists the bits of a leaf side by side. */
 struct cpuid {
     uint32_t first[4];  /* leaf 0: the last one, and the vendor */
-    uint32_t last_name; /* of the leaves from 0x80000000 on */
+    uint32_t last_name; /* of leaves from 0x80000000 */
     uint32_t leaf, subleaf, regs[4];
 };
 
@@ -130,7 +130,7 @@ static const uint32_t *cpuid_leaf(struct cpuid *id, uint32_t leaf, uint32_t subl
     return id->regs;
 }
 
-/* The register state that the operating system saves (XCR0); 0 if that is not known. */
+/* The register state that the operating system saves (XCR0); 0 if unknown. */
 static uint64_t saved_state(struct cpuid *id)
 {
     uint32_t eax, edx;
@@ -152,7 +152,7 @@ static uint64_t read_features(struct cpuid *id)
     return features;
 }
 
-/* The bits of all tiers that the processor has, and in `arch` the name of the highest. A tier
+/* Returns the bits of all tiers that the processor has; `arch` gets the name of the highest. A tier
  * requires its own features and those of the tiers below. */
 static uint64_t read_tiers(uint64_t features, char *arch, size_t size)
 {
@@ -254,8 +254,8 @@ static const char *implementer(unsigned long code)
     }
 }
 
-/* On AArch64, Linux reports the processor's codes but not its name, so the name is made of
- * the codes. */
+/* On AArch64, Linux reports the processor's codes instead of a name, so the codes become the
+ * name. */
 static void read_processor(struct machine *machine, const char *root)
 {
     char path[256], cpuinfo[8192], code[32], part[32];
@@ -276,11 +276,11 @@ static void read_processor(struct machine *machine, const char *root)
 
 #endif
 
-/* ---- what the process may use ---- */
+/* ---- resources granted to the process ---- */
 
-/* Where the files of the process's control group are: those of version 2 (`controller` is
- * ""), or those of one controller of version 1. In a container, the group's path as seen
- * from outside may not exist; its files are then at the root of the mount. */
+/* The directory of the process's control group: in version 2 (`controller` is ""), or for one
+ * controller of version 1. In a container, the group's path as seen from outside may not exist;
+ * then the files are at the root of the mount. */
 struct cgroup {
     char mount[512]; /* ".../sys/fs/cgroup" or ".../sys/fs/cgroup/memory" */
     char path[512];  /* "/a/b", or "" at the root */
@@ -296,7 +296,8 @@ static bool lists(const char *names, const char *name)
     return false;
 }
 
-/* Finds the group in what /proc/self/cgroup has: lines like "4:cpu,cpuacct:/a/b" and "0::/a/b". */
+/* Finds the group in the text of /proc/self/cgroup: lines like "4:cpu,cpuacct:/a/b" and
+ * "0::/a/b". */
 static bool cgroup_find(struct cgroup *group, const char *list, const char *root,
                         const char *controller)
 {
@@ -319,7 +320,7 @@ static bool cgroup_find(struct cgroup *group, const char *list, const char *root
     return false;
 }
 
-/* Calls fn for the group and for all its ancestors, whose limits apply to it as well. */
+/* Calls fn for the group and all its ancestors: their limits apply, too. */
 static void cgroup_climb(struct cgroup *group,
                          void (*fn)(const char *directory, void *user), void *user)
 {
@@ -393,8 +394,8 @@ void machine_affinity(struct affinity *affinity)
 }
 
 #if defined(__linux__)
-/* The first of the processors that are threads of the same core, "3" of "3,7" or "3-4"; if the
- * system does not say, itself. */
+/* The first processor among the threads of the same core: 3 for "3,7" or "3-4". If the system does
+ * not say, the processor itself. */
 static size_t first_thread(const char *root, size_t processor)
 {
     char path[256];

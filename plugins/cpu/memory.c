@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory: ordinary memory of the host. Large blocks request huge pages, which save the
- * translation misses that slow down streaming through weights. */
+/* Memory: ordinary memory of the host. Large blocks request huge pages, which avoid TLB misses when
+ * weights are streamed. */
 #define _GNU_SOURCE /* madvise */
 #include "cpu.h"
 
@@ -11,13 +11,13 @@
 #define HUGE_PAGE  (UINT64_C(2) << 20)
 #define HUGE_BYTES (UINT64_C(4) << 20) /* blocks from here on are worth huge pages */
 
-/* What hw_buffer.impl points to. */
+/* The target of hw_buffer.impl. */
 struct block {
-    void *address; /* NULL if imported: then it is not freed */
+    void *address; /* NULL if imported: not freed */
 };
 
-/* Hints, which may fail. The C library may return memory that was in use before, whose small pages
- * would stay, so they are dropped: what is written first comes on a new page. */
+/* Both calls are hints and may fail. The C library may return memory that was in use before and has
+ * small pages. Dropping them makes the next write allocate a new page. */
 static void ask_for_huge_pages(void *address, size_t bytes)
 {
 #if defined(MADV_HUGEPAGE)
@@ -39,7 +39,7 @@ uint64_t memory_whole(uint64_t bytes)
     return bytes ? (bytes + alignment - 1) / alignment * alignment : alignment;
 }
 
-/* Rejects sizes that no allocator can serve; below them, rounding up cannot overflow. */
+/* Rejects sizes that no allocator can serve; smaller sizes cannot overflow when rounded up. */
 void *memory_get(uint64_t bytes, bool zeroed)
 {
     if (bytes > SIZE_MAX / 4)

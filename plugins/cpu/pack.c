@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Packing: rows of floats or of GGML's blocks become panels, as pack.h describes them. */
+/* Packing: rows of floats or of GGML's blocks become panels; pack.h describes them. */
 #include "pack.h"
 
 #include "cpu.h"
@@ -49,7 +49,7 @@ static uint32_t every_fourth(uint32_t word)
     return (word | word >> 12) & 0xffu;
 }
 
-/* From a number of 32 bits, one for each element. */
+/* Reads a 32-bit number with one bit per element. */
 static uint8_t *put_fifths(uint8_t *to, const struct blocks *b, int at)
 {
     for (int r = 0; r < PACKED_ROWS; r++) {
@@ -62,7 +62,7 @@ static uint8_t *put_fifths(uint8_t *to, const struct blocks *b, int at)
 
 /* ---- runs of K types: their codes lie beside those of other runs ---- */
 
-/* Where a run's codes of 4 bits are in a block, and at which bit of a byte. */
+/* The position of a run's 4-bit codes: the byte in a block, and the bit in a byte. */
 struct bits {
     int at, shift;
 };
@@ -80,7 +80,7 @@ static uint8_t *put_halves(uint8_t *to, const struct blocks *b, struct bits low)
     return to;
 }
 
-/* A line of which each byte has `width` bits of 8 / width elements, from `first` on. */
+/* Writes a line: each byte has `width` bits of each of 8 / width elements, from `first` on. */
 static uint8_t *put_high_bits(uint8_t *to, const struct blocks *b, struct bits high,
                               int width, int first)
 {
@@ -97,8 +97,8 @@ static uint8_t *put_high_bits(uint8_t *to, const struct blocks *b, struct bits h
     return to;
 }
 
-/* The shares of run 0..7 of a q4_K or q5_K block in its scale and its minimum, which are packed
- * into 6 bits each. */
+/* The 6-bit shares of run 0..7 of a q4_K or q5_K block in its scale and in its minimum,
+ * unpacked. */
 static uint8_t *put_shares(uint8_t *to, const struct blocks *b, int run)
 {
     for (int r = 0; r < PACKED_ROWS; r++) {
@@ -199,7 +199,8 @@ static struct form form_of(int32_t dtype)
     }
 }
 
-/* Of floats: the bytes of an element, and how many of a row are neighbours. 0: not floats. */
+/* For floats, the bytes of an element and the number of neighbours in a row that stay together; 0
+ * for other types. */
 static int64_t float_bytes(int32_t dtype)
 {
     return dtype == HW_F32 ? 4 : dtype == HW_F16 || dtype == HW_BF16 ? 2 : 0;
@@ -236,7 +237,7 @@ struct packed_parts packed_parts_of(int32_t dtype, int64_t k, int64_t panels, bo
 
 enum { NEAR = 16 }; /* words that are moved of one row before the next */
 
-/* Words first .. first + count - 1 of each row, of `size` bytes: 2 or 4, a constant. */
+/* Words first .. first + count - 1 of each row. `size` is 2 or 4 bytes, a constant. */
 static inline void turn_words(const struct packed_rows *from, uint8_t *panel, int64_t first,
                               int64_t count, size_t size)
 {
@@ -268,7 +269,7 @@ static void write_halves(const struct packed_rows *from, uint8_t *panel)
     turn_words(from, panel, i, from->k - i, 2);
 }
 
-/* The last element of rows of bf16 whose number is odd, with a zero after it. */
+/* Writes the last element of bf16 rows with an odd length, and a zero after it. */
 static void write_last(const struct packed_rows *from, uint8_t *panel)
 {
     uint8_t *to = panel + from->k / 2 * PACKED_ROWS * PACKED_WORDS;
@@ -318,8 +319,8 @@ static int64_t panels_of(const struct hw_tensor *weights)
     return weights->extent[0] / PACKED_ROWS + (weights->extent[0] % PACKED_ROWS != 0);
 }
 
-/* Whether matmul takes what would be made of `weights`: which rows there are depends on the
- * processor, on HW_PRECISION and on HW_KERNEL. Returns NULL, or why not. */
+/* Whether matmul takes `weights` once they are packed. This depends on the rows: on the processor,
+ * HW_PRECISION and HW_KERNEL. Returns NULL, or the reason why not. */
 static const char *refusal(const struct kernel_choice *choice,
                            const struct hw_tensor *weights)
 {
@@ -409,7 +410,7 @@ int32_t pack_weights(void *queue, const struct hw_tensor *dst, const struct hw_t
 {
     const struct queue *q = queue;
     struct team *team = q->device->team;
-    const char *why = refusal(&q->choice, src); /* a queue may have rows of its own */
+    const char *why = refusal(&q->choice, src); /* a queue may have its own rows */
     if (why)
         return hw_fail(q->device->host, HW_UNSUPPORTED,
                        "no row of matmul takes packed weights on this queue: %s", why);

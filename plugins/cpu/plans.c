@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The plans that a queue remembers. Models repeat the same calls on other addresses, and a
- * plan depends on everything in an op's struct but the addresses of its tensors. So a plan is
- * made from a copy of the struct that has none, and each call sets its own. */
+/* The plans that a queue remembers. Models repeat the same calls with other addresses, and a plan
+ * depends on everything in an op's struct except the addresses of its tensors. So a plan is made
+ * from a copy of the struct without addresses, and each call sets its own. */
 #include "cpu.h"
 
 #include <stdlib.h>
@@ -25,9 +25,8 @@ struct known_plan {
 };
 
 struct plans {
-    uint32_t next; /* which of its ways a new plan takes */
-    uint32_t
-        hash[PLANS]; /* of each plan; 0: there is none, and what is there has no value */
+    uint32_t next;        /* the way (of its set) that the next new plan takes */
+    uint32_t hash[PLANS]; /* of each plan; 0: there is none */
     struct known_plan known[PLANS];
 };
 
@@ -63,11 +62,11 @@ void plans_destroy(struct plans *plans)
 /* ---- finding ---- */
 
 typedef uint64_t word __attribute__((may_alias));
-/* Two words at a time; those of a known plan are aligned. */
+/* Two words at a time; in a known plan they are aligned. */
 typedef uint64_t pair __attribute__((vector_size(16), may_alias, aligned(8)));
 typedef uint64_t even_pair __attribute__((vector_size(16), may_alias));
 
-/* Where a tensor's extents begin. Before them are its address, its dtype and its rank. */
+/* The offset of a tensor's extents. The address, dtype and rank come before them. */
 #define SHAPE_AT offsetof(struct hw_tensor, extent)
 _Static_assert(SHAPE_AT % sizeof(pair) == 0 && sizeof(struct hw_tensor) % sizeof(pair) == 0,
                "tensors: pairs");
@@ -122,7 +121,7 @@ static void copy_without_addresses(struct known_plan *known, uint32_t op, const 
     }
 }
 
-/* An operand that is absent is not read: the place of another one will do. */
+/* An absent operand is not read, so the place of another one will do. */
 static void note_operands(struct known_plan *known)
 {
     const struct lowered *l = &known->plan.lowered;
@@ -153,7 +152,7 @@ static struct known_plan *make(struct queue *queue, uint32_t op, const void *arg
 
 /* ---- both ---- */
 
-/* The address of the first element; NULL of an empty tensor is not read. */
+/* The address of the first element. An empty tensor's NULL is not read. */
 static void *first_element(const struct hw_tensor *t)
 {
     return (void *)((uintptr_t)(t->buffer ? t->buffer->host : t->data) + t->offset);

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /* The team: threads that share an op's groups.
  *
- * A job is divided into pieces, and each thread has a share of them, which it takes from its own
- * cache line, some at a time. One that has finished its share takes pieces of the others'. So a
- * thread that the operating system suspends, or whose core is slower, delays only the piece that
- * it is at, and threads rarely write the same line.
+ * A job is divided into pieces. Each thread has a share of them and takes some at a time from its
+ * own cache line; when its share is used up, it takes pieces from the others. So a thread that is
+ * suspended or runs on a slower core delays only its current piece, and threads rarely write the
+ * same line.
  *
- * A thread says that it is inside before it looks for a job, and until it has left. The caller
- * ends the job when no piece is left to take, and waits for the threads inside. A thread that
- * comes later finds no job, and does not see one that has ended.
+ * A thread marks itself as inside before it looks for a job, and until it has left. The caller ends
+ * the job when no piece is left to take, and waits for the threads inside. A thread that comes
+ * later finds no job, and cannot see a job that has ended.
  *
- * A thread without work spins for SPIN_NS, because the next op is usually microseconds away;
- * then it sleeps. A team with more threads than cores never spins: its threads would take
- * time from each other. Waking a thread takes longer than a small job, so the sleepers are woken
- * when they have missed enough work, and the next time later if they were of no use. And if a
- * thread that is inside is suspended, because other programs use the cores, the caller waits much
- * longer than the job is worth: then jobs that are not long are not shared for a while.
+ * A thread without work spins for SPIN_NS, because the next op is usually microseconds away; then
+ * it sleeps. A team with more threads than cores never spins: its threads would take time from each
+ * other. Waking a thread takes longer than a small job, so sleepers are woken only after they have
+ * missed enough work. If they were of no use, they are woken later the next time. If other programs
+ * use the cores and a thread inside is suspended, the caller waits much longer than the job takes
+ * alone. Then short jobs are not shared for a while.
  *
- * The system often wakes a thread on the core of the caller, where it waits for milliseconds and
- * then delays the caller. So threads are barred from that core while they are woken. This holds for
- * those that may still run where the team let them: who has set their affinity since, as taskset -a
- * does, knows better. */
+ * The system often wakes a thread on the caller's core, where it waits for milliseconds and then
+ * delays the caller. So threads are barred from that core while they are woken, but only if they
+ * still have the affinity that the team gave them: somebody may have changed it since, for example
+ * with taskset -a. */
 #define _GNU_SOURCE /* pthread_attr_setaffinity_np */
 #include "cpu.h"
 
@@ -33,14 +33,14 @@
 #include <unistd.h>
 
 #define SPIN_NS     70000
-#define SPIN_PAUSES 32 /* between two looks at the clock */
-#define LINE        128 /* that no two threads should write: processors fetch pairs of lines */
+#define SPIN_PAUSES 32   /* between two looks at the clock */
+#define LINE        128  /* two threads should not both write one: processors fetch pairs */
 #define SHARE       16   /* the most pieces in a thread's share */
-#define UNIT_NS     1000 /* what the least piece of a job takes, about */
-#define LONG_JOB    4000 /* such pieces: more than what the system suspends a thread for */
+#define UNIT_NS     1000 /* about the time of the smallest piece of a job */
+#define LONG_JOB    4000 /* units: longer than the system suspends a thread */
 #define ALONE       4    /* times as long as the caller waited, jobs are not shared */
-/* In units: what sleepers miss until they are woken, at first and at most; and what they have to do
- * then for that to be of use: as much as the time that they spin before they sleep again. */
+/* In units: the work that sleepers miss before they are woken, at first and at most. Waking paid
+ * off if they then did as much work as fits in their spin time. */
 #define FIRST_MISSED 24
 #define MOST_MISSED  16384
 #define OF_USE       (SPIN_NS / UNIT_NS)
@@ -50,17 +50,17 @@ struct job {
     team_fn *fn;
     void *user;
     int64_t pieces, threads;
-    int64_t groups, longer; /* in each piece; the first `longer` ones have one more */
+    int64_t groups, longer; /* in each piece; the first `longer` pieces have one more */
     int64_t units;          /* of work, see UNIT_NS */
     uint32_t mode;          /* see float_mode() */
 };
 
-/* What says that there is a job: its number, and how many threads it is for. */
+/* The word that announces a job: its number, and its number of threads. */
 #define THREADS_BITS 16
 #define MOST_THREADS ((1u << THREADS_BITS) - 1)
 
-/* What the word of a share says: the number of the job, and how many pieces are taken. If it is
- * the number of another job, none is. */
+/* The word of a share: the number of the job, and the number of pieces taken. With the number of
+ * another job, none is taken. */
 #define TAKEN_BITS 8
 #define TAKEN_MASK ((UINT64_C(1) << TAKEN_BITS) - 1)
 _Static_assert(SHARE <= TAKEN_MASK, "pieces of a share");
@@ -76,8 +76,8 @@ struct member {
 };
 
 struct team {
-    /* The job that there is; 0: none. This line is written at the beginning and at the end of a
-     * job only; waiting threads read it. */
+    /* The current job; 0: none. This line is written only at the beginning and at the end of a job;
+     * waiting threads read it. */
     _Alignas(LINE) _Atomic uint64_t open;
     _Atomic bool waiting; /* the caller sleeps until no thread is inside */
     _Atomic bool stop;
@@ -87,11 +87,11 @@ struct team {
     uint64_t last;                            /* number of a job */
     _Atomic int64_t alone_until;              /* the time; 0: jobs are shared */
     int64_t missed;                           /* units, by threads that sleep */
-    int64_t helped;       /* units that threads did since they were woken */
-    int64_t patience;     /* what `missed` reaches until they are woken */
+    int64_t helped;       /* units that threads computed since they were woken */
+    int64_t patience;     /* the limit of `missed` at which they are woken */
     pthread_mutex_t lock; /* held around sleeping and waking only */
     pthread_cond_t work, done;
-    _Atomic uint32_t wanted; /* threads, the caller among them; `count` may lower it */
+    _Atomic uint32_t wanted; /* threads, including the caller; `count` may lower it */
     _Atomic(team_count_fn *) count; /* still to be asked for that, with the lock; or NULL */
     void *user;                     /* its argument */
     _Atomic uint32_t started;       /* of them, without the caller */
@@ -100,7 +100,7 @@ struct team {
     pid_t process; /* that started them: a forked child does not have them */
 #if defined(__linux__)
     cpu_set_t cores;  /* affinity of the thread that created the team */
-    cpu_set_t others; /* where threads may run that are woken; with the lock */
+    cpu_set_t others; /* where woken threads may run; needs the lock */
     bool has_cores;
 #endif
     struct member members[];
@@ -122,7 +122,7 @@ static inline void pause_briefly(void)
 #endif
 }
 
-/* Spins for a while; looks at the clock now and then. Returns false when it is time to sleep. */
+/* Spins for a while and sometimes reads the clock. Returns false when it is time to sleep. */
 struct spinner {
     int64_t until;
     uint32_t pauses;
@@ -141,10 +141,10 @@ static bool spin_once(struct spinner *spinner)
 
 /* ---- the floating-point mode ---- */
 
-/* How results are rounded, whether subnormal numbers count as 0, and what traps: each thread has
- * its own, and a team computes in that of its caller. */
+/* The rounding mode, the treatment of subnormal numbers, and the traps: each thread has its own. A
+ * team computes with those of its caller. */
 #if defined(__x86_64__)
-#define FLAGS 0x3fu /* what has happened: no mode */
+#define FLAGS 0x3fu /* exception flags, not modes */
 static uint32_t float_mode(void)
 {
     return __builtin_ia32_stmxcsr() & ~FLAGS;
@@ -190,7 +190,7 @@ static uint32_t threads_of(uint64_t open)
     return (uint32_t)(open & MOST_THREADS);
 }
 
-/* Where the share of a thread begins, in pieces. */
+/* The first piece of a thread's share. */
 static int64_t share_begin(const struct job *job, int64_t thread)
 {
     return job->pieces * thread / job->threads;
@@ -202,9 +202,8 @@ static void run_pieces(const struct job *job, int64_t first, int64_t end, uint32
             end * job->groups + least(end, job->longer), thread);
 }
 
-/* Takes some of the pieces of `from`, a quarter of what is left: long pieces first, because some
- * code gains from them, and short ones at the end, when others wait. Returns false if none is
- * left. */
+/* Takes a quarter of the pieces that are left in `from`: many at first, because some code gains
+ * from long runs, and few at the end, when other threads wait. Returns false if none is left. */
 static bool take(struct team *team, uint64_t number, uint32_t from, int64_t *first,
                  int64_t *end)
 {
@@ -225,7 +224,7 @@ static bool take(struct team *team, uint64_t number, uint32_t from, int64_t *fir
     }
 }
 
-/* Takes pieces, of its own share first, until none is left. Returns how many it took. */
+/* Takes pieces, first from its own share, until none is left. Returns how many it took. */
 static int64_t take_pieces(struct team *team, uint64_t open, uint32_t thread)
 {
     const uint32_t threads = threads_of(open);
@@ -240,7 +239,7 @@ static int64_t take_pieces(struct team *team, uint64_t open, uint32_t thread)
 
 /* ---- the threads ---- */
 
-/* Enters, looks for a job, and leaves. The order matters: this thread says that it is inside, then
+/* Enters, looks for a job, and leaves. The order matters: this thread marks itself as inside, then
  * reads `open`; the caller closes the job, then reads who is inside. So at least one of them sees
  * the other. The same holds for leaving and `waiting`. */
 static uint64_t visit(struct team *team, struct member *self)
@@ -281,8 +280,8 @@ static bool may_run_on(pthread_t thread, const cpu_set_t *cores)
     return pthread_getaffinity_np(thread, sizeof now, &now) == 0 && CPU_EQUAL(&now, cores);
 }
 
-/* Lets the threads run on the team's cores but the caller's; it fails if there is no other. Those
- * that were barred before and did not sleep may still be. */
+/* Lets the threads run on the team's cores except the caller's; fails if there is no other core.
+ * Threads that were barred earlier and did not sleep may still be barred. */
 static void bar_from_core(struct team *team)
 {
     const cpu_set_t before = team->others;
@@ -299,7 +298,7 @@ static void bar_from_core(struct team *team)
     }
 }
 
-/* Lets this thread run on all cores again. Called with the lock. */
+/* Lets this thread run on all cores again. Needs the lock. */
 static void unbar(const struct team *team)
 {
     if (bars(team) && may_run_on(pthread_self(), &team->others))
@@ -319,7 +318,7 @@ static void unbar(const struct team *team)
 
 /* Sleeps until there is another job than `seen`, or the team stops. As above: the caller opens a
  * job, then reads `sleeping`; this thread increments `sleeping`, then reads `open`. A thread that
- * is not woken, because the job is small, sees it when it would go to sleep. */
+ * is not woken because the job is small sees the job when it is about to sleep. */
 static void sleep_after(const struct member *self, uint64_t seen)
 {
     struct team *team = self->team;
@@ -352,8 +351,8 @@ static void *thread_main(void *user)
     return NULL;
 }
 
-/* Signals are for the application's threads, but for those that a thread causes itself, and that
- * of profilers. */
+/* Signals belong to the application's threads, except those that a thread causes itself and the
+ * profilers' signal. */
 static void block_signals(sigset_t *before)
 {
     static const int own[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGPROF };
@@ -369,7 +368,7 @@ static uint32_t within(uint32_t n, uint32_t least, uint32_t most)
     return n < least ? least : n > most ? most : n;
 }
 
-/* Learns how many threads there should be, if that is not known yet. */
+/* Asks how many threads there should be, unless it is known. */
 static void ask(struct team *team)
 {
     team_count_fn *const count = atomic_load(&team->count);
@@ -384,7 +383,7 @@ static void ask(struct team *team)
     pthread_mutex_unlock(&team->lock);
 }
 
-/* If the system refuses to start some of the threads, the team works with fewer. */
+/* If the system refuses to start some threads, the team works with fewer. */
 static void start_threads(struct team *team)
 {
     pthread_attr_t attributes;
@@ -400,7 +399,7 @@ static void start_threads(struct team *team)
     if (team->has_cores)
         pthread_attr_setaffinity_np(&attributes, sizeof team->cores, &team->cores);
 #endif
-    block_signals(&signals); /* threads inherit what is blocked */
+    block_signals(&signals); /* threads inherit the blocked signals */
     while (started + 1 < team->wanted) {
         struct member *member = &team->members[started + 1];
         member->team = team;
@@ -421,7 +420,7 @@ uint32_t team_size(const struct team *team)
     return atomic_load(&team->started) + 1;
 }
 
-/* Wakes the threads that sleep, if jobs that are for them have missed them long enough. */
+/* Wakes the sleeping threads if the job needs them and they have missed enough work. */
 static void wake(struct team *team, const struct job *job, int64_t sleeping)
 {
     if (job->threads + sleeping <= team_size(team))
@@ -499,8 +498,8 @@ static bool better_alone(struct team *team, int64_t units)
     return false;
 }
 
-/* At least `grain` groups in a piece, at most SHARE pieces for each thread, and no thread
- * without one. */
+/* At least `grain` groups per piece, at most SHARE pieces per thread, and no thread without a
+ * piece. */
 static struct job divide(const struct team_work *work, int64_t threads)
 {
     const int64_t most = work->count / work->grain, pieces = least(most, threads * SHARE);
