@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* attention.h - what the texts of attention share: the keys that a query sees, loads of keys and
- * values, what turns products into scores, and plans. kernels/args.h says what the arguments
- * mean. */
+/* attention.h - shared by the texts of attention: the keys that a query sees, loads of keys and
+ * values, the conversion of products to scores, and plans. kernels/args.h describes the
+ * arguments. */
 #ifndef CPU_ATTENTION_H
 #define CPU_ATTENTION_H
 
 #include "curves.h"
 
-/* The types of keys and values that these texts read; others are left to the portable rows. */
+/* The types of keys and values that these texts read; other types use the portable rows. */
 #define CACHE_TYPES(X) X(F32) X(F16) X(BF16) X(Q8_0) X(Q4_0)
 enum { CACHE_TYPE_END = HW_Q4_0 + 1 };
 
@@ -59,7 +59,7 @@ INLINE vf load_run(int type, const char *run, int v, vf scale)
     return vf_load_as(type, run, v * LANES);
 }
 
-/* Of the first key, of the first value of a head, and of a row. */
+/* The addresses of the first key, of the first value of a head, and of a row. */
 static inline const char *k_of(const struct plan *plan, int64_t batch, int64_t kv_head)
 {
     const struct place *k = &plan->lowered.args.attention.k;
@@ -113,7 +113,7 @@ static inline int64_t position_of(const struct attention_args *a, int64_t length
     return length - a->queries + query;
 }
 
-/* What a query sees. */
+/* The keys that a query sees. */
 static inline struct span seen_by(const struct attention_args *a, int64_t length,
                                   int64_t query)
 {
@@ -139,7 +139,7 @@ static inline float factor_of(const struct attention_args *a, const void *slopes
     return a->has_slopes ? ((const float *)all)[head] : 1.0f;
 }
 
-/* -inf if there is none; then, and for a NaN, it has no place in a maximum. */
+/* -inf if there is none. -inf and NaN do not count in a maximum. */
 static inline float sink_of(const struct attention_args *a, const void *sinks, int64_t head)
 {
     const char *all = (const char *)sinks + a->sinks_offset;
@@ -178,7 +178,7 @@ static inline const char *plan_attention(struct plan *plan, const struct kernel_
                : "k and v: this row reads f32, f16, bf16, q8_0 and q4_0";
 }
 
-/* Heads of k and v of all batches, of which each has `rows` rows. */
+/* The number of heads of k and v in all batches; each has `rows` rows. */
 static inline int64_t heads_of(const struct plan *plan, int64_t rows)
 {
     return plan->groups / (whole(rows, ATTENTION_ROWS) / ATTENTION_ROWS);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* attention_bytes.h - attention of BLOCK rows to a tile of keys and values that are q8_0, in
- * integers, for HW_PRECISION=int8. Queries are rounded to 8 bits, 32 neighbours at a time, and so
- * are the weights of a tile's values, times the scale of the run that they multiply.
+/* attention_bytes.h - attention of BLOCK rows to a tile of q8_0 keys and values, in integers, for
+ * HW_PRECISION=int8. Queries are rounded to 8 bits, in runs of 32 neighbours. The weights of a
+ * tile's values are rounded, too, after multiplying them by the scale of the run of values.
  *
- * In products with keys, the lanes of a vector are keys, so that nothing is summed up across lanes;
- * in sums of values, they are columns, and a word has a number of each of four values. Both turn
- * bytes in registers. Loops are written with few pointers: gcc 12 otherwise keeps some in vector
- * registers, which took half as long again. */
+ * In products with keys, the lanes of a vector are keys, so nothing is summed across lanes. In sums
+ * of values, lanes are columns, and a word has one number of each of four values. Both transpose
+ * bytes in registers. Loops use few pointers: otherwise gcc 12 keeps some in vector registers,
+ * which took 1.5 times as long. */
 #ifndef CPU_ATTENTION_BYTES_H
 #define CPU_ATTENTION_BYTES_H
 
@@ -24,13 +24,14 @@ enum {
 
 /* ---- queries ---- */
 
-/* What the codes of a run of a query stand for. */
+/* Turns the codes of a run of a query into numbers. */
 struct factors {
     float scale;
-    int32_t start; /* what sums begin with, as codes of keys lose their sign */
+    /* the start of sums; it compensates for keys' codes taken without a sign */
+    int32_t start;
 };
 
-/* Of a row: codes, then factors. */
+/* The bytes of a row: codes, then factors. */
 static inline int64_t bytes_of_query(int64_t dim)
 {
     return dim + dim / RUN * (int64_t)sizeof(struct factors);
@@ -52,8 +53,8 @@ static inline bool round_query(const float *query, int64_t dim, char *to)
 
 /* ---- tiles ---- */
 
-/* The keys of a tile, or its values, LANES at a time. The last ones, if there are fewer, are
- * copied, and zeros after them. */
+/* The keys or values of a tile, LANES at a time. If the last ones are fewer, they are copied and
+ * padded with zeros. */
 struct source {
     const char *from;
     int64_t stride, n;
@@ -95,7 +96,7 @@ INLINE uint64_t halves_at(const char *p, int64_t stride)
 }
 
 /* Returns false if a scale is negative or not finite. Words are read long after they were written,
- * for a processor waits if several of them are read at once. */
+ * because a processor stalls when it reads several recent ones at once. */
 static bool read_scales(struct source *s, int64_t runs)
 {
     const vf largest_half = vf_set(65504.0f);
@@ -119,14 +120,14 @@ static bool read_scales(struct source *s, int64_t runs)
     return !wrong;
 }
 
-/* How many times as large a scale may be as another one of its run's column in a tile. Weights
- * times scales are rounded to one step, MOST_WEIGHT of which are the largest of them: where weights
- * are alike, half a step is MOST_RATIO / 2 / MOST_WEIGHT = 3 % of the least. Without a bound, a
- * large scale would make nothing of all other values, also one whose own codes are 0. */
+/* The largest ratio of two scales in one run's column of a tile. Weights times scales are rounded
+ * to steps, and the largest product is MOST_WEIGHT steps. If all weights are alike, half a step is
+ * MOST_RATIO / 2 / MOST_WEIGHT = 3 % of the smallest product. Without a bound, one large scale
+ * would round all other values to nothing, even if its own codes are 0. */
 static const float most_ratio = 16.0f;
 
-/* Whether one step can stand for all scales of `runs` runs. Those that are 0 need none, which is
- * respected if `zeros`; else they say no. */
+/* Whether one step suits all scales of `runs` runs. If `zeros`, scales of 0 are skipped: they need
+ * no step. Otherwise they make the answer false. */
 INLINE bool within_ratio(const struct source *s, int64_t first, int64_t runs, bool zeros)
 {
     const vf zero = vf_set(0), endless = vf_set(INFINITY);
@@ -140,7 +141,8 @@ INLINE bool within_ratio(const struct source *s, int64_t first, int64_t runs, bo
     return !vf_any_above(vf_set(vf_greatest(most)), least * vf_set(most_ratio));
 }
 
-/* Whether that is so for each run; mostly it is for all of them together. */
+/* Whether the ratio holds in each run. Usually it holds for all runs together, which is tested
+ * first. */
 static bool scales_are_alike(const struct source *s, int64_t runs)
 {
     if (within_ratio(s, 0, runs, false))
@@ -151,7 +153,8 @@ static bool scales_are_alike(const struct source *s, int64_t runs)
     return alike;
 }
 
-/* Of as many runs. Returns false if integers cannot stand for them. */
+/* The source of `runs` runs of `n` keys or values. Returns false if integers cannot represent
+ * them. */
 static bool open_source(struct source *s, const char *from, int64_t stride, int64_t n,
                         int64_t runs)
 {
@@ -163,7 +166,7 @@ static bool open_source(struct source *s, const char *from, int64_t stride, int6
     return read_scales(s, runs);
 }
 
-/* Of `n` keys. A loop, so that registers are left to what calls it. */
+/* Fetches `n` keys. A loop, so that registers are left to the caller. */
 INLINE void fetch_apart(uintptr_t from, int64_t step, int n, int64_t bytes)
 {
     ROLLED
@@ -171,8 +174,8 @@ INLINE void fetch_apart(uintptr_t from, int64_t step, int n, int64_t bytes)
         fetch(from, bytes);
 }
 
-/* Asks for `runs` runs of `keys` keys of the next tile, from key k and run `run` on; where all that
- * comes next are neighbours, for as many bytes in order. */
+/* Prefetches `runs` runs of `keys` keys of the next tile, from key k and run `run` on. If the whole
+ * next tile is contiguous, prefetches the same number of bytes in order instead. */
 INLINE void fetch_runs(const struct ahead *next, int64_t k, int keys, int64_t run, int runs)
 {
     const int64_t group = k / LANES * LANES, bytes = runs * RUN_BYTES;
@@ -187,7 +190,7 @@ INLINE void fetch_runs(const struct ahead *next, int64_t k, int keys, int64_t ru
 
 /* ---- products ---- */
 
-/* Half a run of LANES keys: word j of all of them is vector j, and codes have no sign. */
+/* Half a run of LANES keys: vector j holds word j of all keys, and codes have no sign. */
 INLINE void load_words(const char *p, int64_t stride, vi *word)
 {
     EACH (i, 4)
@@ -208,7 +211,7 @@ INLINE const struct factors *factors_of(const struct queries *q, int r)
     return (const struct factors *)(const void *)(q->factors + r * q->pitch);
 }
 
-/* Adds the products of a run of LANES keys, which have these scales. */
+/* Adds the products of a run of LANES keys with these scales. */
 INLINE void multiply_run(const struct several *keys, const struct queries *q, vf scale,
                          vf *sum)
 {
@@ -254,8 +257,8 @@ static void multiply_bytes(const struct part *p, const struct source *k)
 
 /* ---- weights ---- */
 
-/* As much of weigh() as BLOCK rows need, each of which has a piece of a vector of scores: nothing
- * waits for a vector of numbers that were stored one by one. */
+/* weigh() reduced to BLOCK rows, each with a piece of a vector of scores. It avoids the stall of
+ * loading a vector from numbers that were stored one by one. */
 static void weigh_pieces(const struct part *p)
 {
     const int64_t all = whole(p->n, KEYS) * BLOCK;
@@ -291,7 +294,7 @@ static void weigh_pieces(const struct part *p)
 
 /* ---- weighted values ---- */
 
-/* The weights of a run's codes, as bytes, and the step that they count, in the lanes of each row's
+/* The weights of a run's codes as bytes, and the size of their step in the lanes of each row's
  * piece. A word has KEYS keys of a row. */
 struct weights {
     float step[LANES];
@@ -299,17 +302,18 @@ struct weights {
 };
 _Static_assert(TILE *BLOCK == sizeof((struct weights *)0)->word, "a byte each");
 
-/* Weights whose codes would count less are 0. */
+/* Weights become 0 if a run's largest weight is below this. */
 static const float least_weight = 1e-30f;
 
 enum { TOGETHER = 2, MOST_WEIGHT = 255 }; /* runs whose values are summed up together */
 
-/* By how much, of itself, rounding may change the sum of a row's weights in a tile. Many that are
- * less than half a step beside a large one would be lost. */
+/* The largest relative change that rounding may cause in the sum of a row's weights in a tile.
+ * Without it, many weights below half a step would be lost beside a large one. */
 static const float most_loss = 0.01f;
 
-/* Whether rounding changed a row's by more: what the weights times a run's scales are in steps, and
- * their sum when rounded, which is a sum that begins with `rounder`. */
+/* Whether rounding changes the sum of a row by more than that. Compares the sum of the weights
+ * times a run's scales, in steps, with the sum rounded at each addition; adding to `rounder`
+ * rounds. */
 static bool loses_weight(const struct part *p, const float *scale, vf inverse)
 {
     const vf rounder = vf_set(0x1p23f);
@@ -324,16 +328,16 @@ static bool loses_weight(const struct part *p, const float *scale, vf inverse)
                         exact * vf_set(most_loss));
 }
 
-/* Whether the sum of a row's may be so small that TILE halves of a step are more than that of it,
- * which is rare. */
+/* Whether the sum of a row may be so small that TILE halves of a step exceed the largest loss. This
+ * is rare. */
 INLINE bool may_lose_weight(vf most, vf sum)
 {
     const float halves = (float)TILE / 2 / MOST_WEIGHT;
     return vf_any_above(most * vf_set(halves), vf_sum_of_pieces(sum) * vf_set(most_loss));
 }
 
-/* `rounder` makes the last bits of a sum with it the number itself. Returns false if bytes cannot
- * stand for the weights. */
+/* Adding a number to `rounder` leaves its integer in the low bits. Returns false if bytes cannot
+ * represent the weights. */
 INLINE bool round_weights(const struct part *p, const float (*scale)[TILE],
                           struct weights *to)
 {
@@ -382,7 +386,7 @@ INLINE void add_values(const char *from, int64_t stride, const struct weights *w
     }
 }
 
-/* Adds what integers stand for to each row's values, from column d on. */
+/* Adds the integer sums, scaled, to each row's values, from column d on. */
 INLINE void add_integers(const struct part *p, int64_t d, const struct weights *w,
                          const vi *sum)
 {
@@ -430,9 +434,9 @@ static void gather_bytes(const struct part *p, const struct source *v)
 
 /* ---- parts ---- */
 
-/* attend_part(), in bytes where they can stand for all. Values are opened after the products, so
- * that their scales are still in the first-level cache when values are summed up. Where bytes
- * cannot stand for values, the products are made again, in floats. */
+/* attend_part() in bytes, where bytes can represent everything. Values are opened after the
+ * products, so that their scales are still in the first-level cache when values are summed up. If
+ * bytes cannot represent the values, the products are computed again in floats. */
 static void attend_in_bytes(const struct part *p, int rows)
 {
     const int64_t k_runs = p->dim / RUN, v_runs = p->value_dim / RUN;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* attention of few queries, as decoding has it: the cache is read once, in the order in which it
- * lies. All rows (a row is a query of one head) that read the same head of k and v do so in one
- * pass, see attention_part.h. Where the heads of a key are neighbours, tiles of keys are read head
- * after head, and meanwhile the next tile of all heads is fetched.
+/* attention of few queries, as in decoding: the cache is read once, in memory order. All rows (a
+ * row is a query of one head) that read the same head of k and v do so in one pass, see
+ * attention_part.h. If the heads of a key are neighbours, tiles of keys are read head after head,
+ * while the next tile of all heads is prefetched.
  *
- * Caches are split into chunks of keys, whose number depends on the shape alone: first every
- * chunk is attended to by itself, then the chunks of a row are merged in order. */
+ * Caches are split into chunks of keys; the number of chunks depends only on the shape. First each
+ * chunk is attended to separately, then the chunks of a row are merged in order. */
 #include "attention_bytes.h"
 
 DECLARE_PLAN(attention_few);
@@ -20,7 +20,7 @@ _Static_assert(CHUNK % TILE == 0, "chunks are whole tiles");
 
 /* ---- how the work is divided ---- */
 
-/* The same for any number of threads. */
+/* Does not depend on the number of threads. */
 struct division {
     int64_t rows;           /* that read one head of k and v */
     int64_t groups;         /* of them */
@@ -65,18 +65,18 @@ struct head {
     bool rounded; /* all of them */
 };
 
-/* What the heads of a group share. */
+/* Shared by the heads of a group. */
 struct group {
     const struct plan *plan;
     const struct attention_args *a;
     const struct division *d;
     int64_t batch, length;
     float *score;
-    struct head *head; /* those whose keys are read together */
+    struct head *head; /* heads whose keys are read together */
 };
 
-/* What a thread needs: scores, the heads, and for each of them rows, queries and values: with
- * chunks, those of one row. */
+/* A thread's memory has scores, the heads, and for each head rows, queries and values. With chunks,
+ * it has the values of only one row. */
 static uint64_t rows_bytes(const struct division *d)
 {
     const int64_t floats = ROWS * d->dim + (d->chunks > 1 ? 1 : ROWS) * d->value_dim;
@@ -187,14 +187,14 @@ static struct span seen_of(const struct head *h)
 
 /* ---- tiles ---- */
 
-/* Of a head of a key or a value. */
+/* The bytes of a head of a key or a value. */
 static int64_t bytes_of(int type, int64_t dim)
 {
     return dim * run_bytes(type) / RUN;
 }
 
-/* What is fetched while a tile is read; the next one begins with key `next`. `place` is that of k
- * or v, whose key 0 of the n-th head is at `k`. */
+/* The memory to prefetch while a tile is read; the next tile begins with key `next`. `place` is of
+ * k or v, and `k` is the address of key 0 of the n-th head. */
 static struct ahead next_tile(const struct division *d, const struct place *place,
                               const char *k, int64_t bytes, int64_t n, int64_t next)
 {
@@ -227,8 +227,8 @@ static int rows_alike(const struct head *h, int r, struct span keys, struct span
     return n == 3 ? 2 : n;
 }
 
-/* Of the n-th head that is read. A row never meets the values of keys that it does not see: they
- * may be infinite. */
+/* Reads a tile of the n-th head. A row is never multiplied with values of keys that it does not
+ * see: they may be infinite. */
 static void attend_tile(const struct group *g, int64_t n, struct span tile, int64_t next)
 {
     const struct head *h = &g->head[n];
@@ -259,8 +259,8 @@ static void attend_tile(const struct group *g, int64_t n, struct span tile, int6
     }
 }
 
-/* Reads `keys` of all heads of a group, whose rows see the same; after them, keys up to `end` are
- * read. */
+/* Reads `keys` of all heads of a group, whose rows see the same keys. Keys up to `end` are read
+ * next. */
 static void attend(const struct group *g, struct span keys, int64_t end)
 {
     for (int64_t t = keys.first / TILE * TILE; t < keys.end; t += TILE) {
@@ -303,7 +303,7 @@ static void run_whole(const struct plan *plan, int64_t first, int64_t end, uint3
 
 /* ---- chunks, and merging them ---- */
 
-/* The keys of a chunk: all chunks of a batch have as many. */
+/* The keys of a chunk: all chunks of a batch have the same number. */
 static struct span keys_of(const struct group *g, int64_t chunk)
 {
     const int64_t n = whole((g->length + g->d->chunks - 1) / g->d->chunks, CHUNK);
@@ -311,7 +311,7 @@ static struct span keys_of(const struct group *g, int64_t chunk)
 }
 
 /* The results of a chunk: weighted values of all rows, then their maxima and sums. `head` counts
- * those of all batches. */
+ * the heads of all batches. */
 static float *slot_of(const struct plan *plan, const struct division *d, int64_t head,
                       int64_t chunk)
 {
@@ -331,7 +331,7 @@ static void begin_heads(const struct group *g, int64_t first)
         begin_head(g, set_head(g, n, first + n, 0));
 }
 
-/* Attends to a chunk; `more`: the keys after it are read next. */
+/* Attends to a chunk; `more`: the next keys are read afterwards. */
 static void run_chunk(const struct group *g, int64_t chunk, bool more)
 {
     const struct division *d = g->d;
@@ -351,8 +351,8 @@ static void run_chunk(const struct group *g, int64_t chunk, bool more)
         }
 }
 
-/* A group is a chunk of one head or of all heads of a batch; the chunks of a head are
- * neighbours. */
+/* A group is a chunk of one head or of all heads of a batch. The chunks of a head are neighbouring
+ * groups. */
 static void run_chunks(const struct plan *plan, int64_t first, int64_t end, uint32_t thread)
 {
     const struct attention_args *a = &plan->lowered.args.attention;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* attention of many queries, as a prompt has it. A row is a query of one head; the lanes of a
- * vector are rows that read the same head of k and v. So keys and values are read as single
- * numbers, nothing is summed across lanes, and the softmax of all lanes is computed at once. A
- * tile of keys and values is converted to f32 once for several squares of rows. Squares skip the
- * tiles that none of their rows sees. */
+/* attention of many queries, as in a prompt. A row is a query of one head; the lanes of a vector
+ * are rows that read the same head of k and v. So keys and values are read as single numbers,
+ * nothing is summed across lanes, and the softmax of all lanes is computed at once. A tile of keys
+ * and values is converted to f32 once for several squares of rows. Squares skip tiles that none of
+ * their rows sees. */
 #include "attention.h"
 
 DECLARE_PLAN(attention_many);
@@ -23,10 +23,10 @@ enum {
     LEAST_ROWS = ROWS / 4 * 3,
     TILE = 96,   /* keys; a multiple of BLOCK */
     SQUARES = 4, /* of a group, at most */
-    WIDE = 512   /* elements of q and v from which on a group has half as many */
+    WIDE = 512   /* from this many elements of q and v, a group has half as many rows */
 };
 
-/* Rows that are computed together: what they see, and where their work lies. */
+/* Rows that are computed together: the keys they see, and their work memory. */
 struct square {
     int rows;
     struct span any, all; /* the keys that some, and that all of the rows see */
@@ -53,7 +53,7 @@ struct group {
 
 /* ---- a tile in f32 ---- */
 
-/* Returns whether all elements are finite. Columns up to a multiple of BLOCK are zeros. */
+/* Returns whether all elements are finite. Pads columns with zeros up to a multiple of BLOCK. */
 INLINE bool convert(int type, float *to, int64_t pitch, const char *from, int64_t stride,
                     int64_t n, int64_t dim)
 {
@@ -94,7 +94,7 @@ static bool convert_tile(int type, float *to, int64_t pitch, const char *from,
 
 /* ---- scores ---- */
 
-/* score[k] = q . key k, for BLOCK keys at a time: those past the last one are not used. */
+/* score[k] = q . key k, for BLOCK keys at a time; results past the last key are ignored. */
 static void multiply(const struct group *g, const struct square *s, int64_t n)
 {
     const int64_t dim = g->a->head_dim, pitch = g->key_pitch;
@@ -140,7 +140,7 @@ static void add_bias(const struct square *s, int type, float *score, int64_t t, 
         }
 }
 
-/* Without a bias, it is -|key - position|. */
+/* Without a bias, slopes multiply -|key - position|. */
 static void add_slopes(const struct square *s, float *score, int64_t t, int64_t n)
 {
     float apart[ROWS];
@@ -154,7 +154,7 @@ static void add_slopes(const struct square *s, float *score, int64_t t, int64_t 
         }
 }
 
-/* Which keys of a tile, counted from its first one, each row sees. */
+/* The keys of a tile that each row sees, counted from the tile's first key. */
 struct bounds {
     float first[ROWS], end[ROWS];
 };
@@ -199,8 +199,8 @@ static void rescale(struct square *s, const vf *shrink, int64_t value_dim)
         }
 }
 
-/* Turns the scores of a vector of rows into exponentials relative to the largest one so far.
- * Returns the factor of what was summed up before. */
+/* Turns the scores of a vector of rows into exponentials relative to the largest score so far.
+ * Returns the factor for the earlier sums. */
 INLINE vf weigh_rows(struct square *s, float *score, int64_t n, int r)
 {
     const vf top = vf_load(s->top + r);
@@ -258,8 +258,8 @@ static void gather(const struct group *g, struct square *s, int64_t n)
     }
 }
 
-/* The same where a value is infinite or NaN, which must not reach the rows that do not see it: a
- * weight of 0 does not hide it. */
+/* gather() for a tile with infinite or NaN values, which must not reach rows that do not see them:
+ * a weight of 0 does not hide them. */
 static void gather_seen(const struct group *g, struct square *s, const struct bounds *b,
                         int64_t n)
 {
@@ -341,7 +341,7 @@ static void load_queries(const struct group *g, struct square *s)
         }
 }
 
-/* Lanes without a row repeat the last one. A sink is a score that has no value. */
+/* Lanes without a row repeat the last row. A sink is a score without a value. */
 static void begin_square(const struct group *g, struct square *s, int64_t first, int rows)
 {
     const struct attention_args *a = g->a;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* attention_part.h - attention of up to BLOCK rows (a row is a query of one head) to a tile of keys
- * that all of them see: scores, their softmax, and weighted values. A key is loaded and converted
- * once for all rows. Vectors lie along the head, and the sums of LANES products are made
- * together.
+ * that all of them see: scores, softmax and weighted values. A key is loaded and converted once for
+ * all rows. Vectors run along the head, and LANES sums of products are reduced together.
  *
- * Scores, and then weights, lie as they are made: [tile / n][rows][n], with n = SUMS / rows. */
+ * Scores, and later weights, are stored as they are computed: [tile / n][rows][n], with n = SUMS /
+ * rows. */
 #ifndef CPU_ATTENTION_PART_H
 #define CPU_ATTENTION_PART_H
 
@@ -17,8 +17,9 @@ enum {
 #if defined(HAS_PIECES)
     TILE = 64, /* of a type of 8 bits at most */
 #else
-    TILE = 32, /* keys between two looks at the maximum; this tile and the next one, of all
-                * heads, have to stay in the second-level cache */
+    /* keys between two updates of the maximum; this tile and the next one, of all heads, have to
+     * stay in the second-level cache */
+    TILE = 32,
 #endif
 #if defined(__AVX512F__) || defined(__aarch64__)
     SUMS = 16, /* numbers of vectors of sums that stay in registers */
@@ -37,9 +38,9 @@ struct row {
     float slope, top, sum; /* the largest score so far; the sum relative to it */
 };
 
-/* Memory that is fetched while a tile is read, since it is next. `packed`: all of it are
- * neighbours; then it is fetched in order. Else its keys are `step` bytes apart. There may be
- * nothing: then C has no pointer to it. */
+/* Memory to prefetch while a tile is read. `packed`: it is contiguous and is fetched in order.
+ * Otherwise its keys are `step` bytes apart. An integer, not a pointer: there may be no object at
+ * that address. */
 struct ahead {
     uintptr_t base;
     int64_t step;
@@ -53,13 +54,13 @@ struct part {
     struct ahead k_ahead, v_ahead;
     int64_t dim, value_dim; /* floats from row to row of `query`, of `out` */
     const float *query;     /* scale * q */
-    const char *bytes;      /* the same, rounded (attention_bytes.h); NULL: not */
+    const char *bytes;      /* the same, rounded (attention_bytes.h); NULL: not rounded */
     float *out;             /* weighted values, relative to `top` */
     float *score;           /* [SCORES] */
     struct row *row;
 };
 
-/* Of key k and row r. */
+/* The index of the score of key k and row r. */
 INLINE int64_t place_of(int rows, int r, int64_t k)
 {
     const int keys = SUMS / rows;
@@ -85,8 +86,8 @@ INLINE void multiply_vector(int rows, int keys, vf *sum, const float *query, int
     }
 }
 
-/* sum[r][k] = query[r] . key[k], whose vectors are still to be added up. Meanwhile, as many
- * bytes of each key from `next` on are fetched. */
+/* sum[r][k] = query[r] . key[k], as vectors that are still to be reduced. Meanwhile, prefetches the
+ * same number of bytes per key from `next` on. */
 INLINE void multiply_keys(int type, int rows, vf *sum, const struct part *p,
                           const char *const *from, uintptr_t next)
 {
@@ -172,8 +173,8 @@ INLINE void adjust(int rows, const struct part *p)
 
 /* ---- the softmax, online ---- */
 
-/* Finds each row's largest score so far, of which `most` has the new ones. Lanes become what is
- * subtracted from scores. Returns the factors of what was summed up before. */
+/* Updates each row's largest score with `most`, the new maxima. The lanes of `most` become the
+ * number to subtract from scores. Returns the factors for the earlier sums. */
 INLINE vf raise_tops(int rows, const struct part *p, float *most)
 {
     const int keys = SUMS / rows;
@@ -198,7 +199,7 @@ INLINE void rescale(float *out, int64_t dim, float factor)
         vf_store(out + d, vf_load(out + d) * vf_set(factor));
 }
 
-/* Turns scores into exponentials relative to the largest one of each row so far. */
+/* Turns scores into exponentials relative to each row's largest score so far. */
 INLINE void weigh(int rows, const struct part *p)
 {
     const int keys = SUMS / rows;
@@ -250,8 +251,9 @@ INLINE vf load_value(int type, const char *row, int64_t d, int v, int64_t left)
                         : vf_load_as(type, row, d + v * LANES);
 }
 
-/* out[r] += weight[r][k] * value k, of rows r .. r + some - 1 of a part of `rows`, and `vectors`
- * vectors of columns from d on. If `left` is less than LANES, there is one, of as many columns. */
+/* out[r] += weight[r][k] * value k, for rows r .. r + some - 1 of a part of `rows`, and `vectors`
+ * vectors of columns from d on. If `left` is less than LANES, there is one vector with `left`
+ * columns. */
 INLINE void gather_columns(int type, int rows, int some, int r, int vectors,
                            const struct part *p, int64_t d, int64_t left)
 {
@@ -286,7 +288,7 @@ INLINE void gather_columns(int type, int rows, int some, int r, int vectors,
             vf_store(out + i * p->value_dim + v * LANES, sum[i * vectors + v]);
 }
 
-/* All columns of some rows, those of block types in whole runs. */
+/* All columns of some rows; block types in whole runs. */
 INLINE void gather_rows(int type, int rows, int some, int r, const struct part *p)
 {
     const int64_t dim = p->a->value_dim;
@@ -300,7 +302,7 @@ INLINE void gather_rows(int type, int rows, int some, int r, const struct part *
         gather_columns(type, rows, some, r, 1, p, d, dim - d);
 }
 
-/* Of so many rows that the sums of a whole run stay in registers. */
+/* Takes as many rows at once as keep the sums of a whole run in registers. */
 INLINE void gather(int type, int rows, const struct part *p)
 {
     const int most = has_scale(type) ? SUMS / RUN_VECTORS : BLOCK;
@@ -341,7 +343,7 @@ FUNCTION(weigh, 4)
 #undef TYPED
 #undef FUNCTION
 
-/* By the number of rows, less one. */
+/* Indexed by the number of rows, less one. */
 #define BY_ROWS(name)                                                                      \
     {                                                                                      \
         name##_1, name##_2, NULL, name##_4                                                 \
@@ -369,7 +371,7 @@ static void adjust_part(const struct part *p, int rows)
         adjusts[rows - 1](p);
 }
 
-/* Adds the keys of a part of 1, 2 or 4 rows to what its rows have seen. */
+/* Adds the keys of a part with 1, 2 or 4 rows to the rows' results. */
 static void attend_part(const struct part *p, int rows)
 {
     multiplies[p->a->k_type][rows - 1](p);

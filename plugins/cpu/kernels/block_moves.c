@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* get_rows and copy from block types to floats, set_rows and copy from floats to q8_0, with the
- * bits of kernels/prelude/storage.h and quantise.h. */
+/* get_rows and copy from block types to floats, set_rows and copy from floats to q8_0. Results have
+ * the same bits as kernels/prelude/storage.h and quantise.h. */
 #include "moves.h"
 #include "steps.h"
 
@@ -74,7 +74,7 @@ static convert_fn *load_fn(int type, int to_type)
 
 /* ---- to q8_0 ---- */
 
-/* v, rounded here: without this, it could become part of a fused multiply-add. */
+/* v, rounded here: otherwise it could become part of a fused multiply-add. */
 INLINE vf rounded(vf v)
 {
 #if defined(__x86_64__)
@@ -85,15 +85,15 @@ INLINE vf rounded(vf v)
     return v;
 }
 
-/* To the nearest integers, of equally near ones those away from 0: adding the number below a half
- * carries just those over that round up. */
+/* Rounds to the nearest integer, ties away from zero: adding the largest number below a half
+ * carries exactly the fractions that round up. */
 INLINE vi away_from_zero(vf v)
 {
     const vf half = vf_set(0x1.fffffep-2f);
     return vi_trunc(v + vf_if_less(v, vf_set(0), vf_set(0) - half, half));
 }
 
-/* An infinite 1 / d means that d is 0 in f16, and so are codes. */
+/* An infinite 1 / d means that d is 0 in f16, and so are the codes. */
 INLINE void store_block(int from_type, uint8_t *block, const char *from, int64_t i)
 {
     vf x[PACKED_RUN / LANES], most = vf_set(0);
@@ -147,7 +147,7 @@ static void run_copy(const struct plan *plan, int64_t group, int64_t end, uint32
     copy_by(load ? load : store_fn(a->src_type), plan, group, end);
 }
 
-/* What converts no blocks is left to the other text, so that this row alone can serve those
+/* Copies without conversion of blocks go to the other text, so that this row alone serves callers
  * who need copies of all kinds. */
 const char *PLAN(copy_blocks)(struct plan *plan, const struct kernel_row *row,
                               const void *args)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* blocks.h - what products with weights of block types share: panels (pack.h) as vectors, whose
- * lanes are rows of b; how the work is cut into groups.
+/* blocks.h - shared by products with weights of block types: panels (pack.h) as vectors whose lanes
+ * are rows of b, and the division of the work into groups.
  *
- * A tile is TILE_ROWS rows of b times some rows of a. Weights that are not packed are packed by
- * the thread that needs them, a tile at a time. */
+ * A tile is TILE_ROWS rows of b times some rows of a. The thread that needs unpacked weights packs
+ * them, a tile at a time. */
 #ifndef CPU_BLOCKS_H
 #define CPU_BLOCKS_H
 
@@ -80,8 +80,8 @@ INLINE vi codes_of(int type, const uint8_t *codes, int g, int v)
     return low;
 }
 
-/* What a run's codes are multiplied by, for q6_K those of each half, and what is added, if the type
- * has a minimum. */
+/* The factors of a run's codes (for q6_K, of each half), and the addend if the type has a
+ * minimum. */
 struct factors {
     vf scale[VECTORS][2], less[VECTORS];
 };
@@ -111,10 +111,10 @@ INLINE void factors_of(int type, const int vectors, struct factors *f,
     }
 }
 
-/* Asks for weights half a page ahead: some processors do not look beyond a page by themselves,
- * and a whole page ahead, what was asked for is often gone when it is needed. For each second
- * line, since they fetch pairs, and into the second cache, whose misses may be more than those
- * of the first. */
+/* Prefetches weights half a page ahead. Some processors do not prefetch beyond a page, and lines
+ * requested a whole page ahead are often evicted before they are used. Requests every second line,
+ * since processors fetch pairs, and into the second-level cache, which may have more outstanding
+ * misses than the first. */
 INLINE void fetch_run(const uint8_t *run, int bytes)
 {
     enum { AHEAD = 2048, TO_SECOND_CACHE = 1 };
@@ -123,8 +123,7 @@ INLINE void fetch_run(const uint8_t *run, int bytes)
         ASK_FOR(run, AHEAD + i, TO_SECOND_CACHE);
 }
 
-/* Asks for the lines of a run that will be needed in its place, `ahead` bytes later, into the first
- * cache. */
+/* Prefetches the lines `ahead` bytes after a run into the first-level cache. */
 INLINE void fetch_lines(const uint8_t *run, int bytes, int64_t ahead)
 {
     enum { TO_FIRST_CACHE = 3 };
@@ -139,14 +138,14 @@ INLINE void fetch_lines(const uint8_t *run, int bytes, int64_t ahead)
 struct float_tile {
     const uint8_t *panel[PANELS];
     int64_t units;
-    int64_t ahead; /* how far ahead lines of panels are asked for, in bytes; 0: not */
+    int64_t ahead; /* how far ahead lines of panels are prefetched, in bytes; 0: not */
     const float *x;
     int64_t stride; /* of x, in floats */
     float *sums;    /* [tokens][TILE_ROWS] */
 };
 
-/* Code j of words as numbers. Without a minimum they count from the code of 0, which is the highest
- * bit of a code alone: `words` have it inverted, so that codes have a sign. */
+/* Code j of words as numbers. Without a minimum, codes count from the code of 0, which has only its
+ * highest bit set. `words` have that bit inverted, so codes are signed. */
 INLINE vf numbers_of(int type, vi words, int j)
 {
     const int bits = code_bits(type);
@@ -251,7 +250,7 @@ typedef void float_tile_fn(const struct float_tile *tile);
 
 /* ---- the work ---- */
 
-/* Sums of a tile become those of row r of c, from column `col` on. */
+/* Stores the sums of a tile in row r of c, from column `col` on. */
 static inline void put_row(const struct plan *plan, int64_t r, int64_t col,
                            const float *sums)
 {
@@ -265,7 +264,7 @@ static inline bool is_packed(const struct plan *plan)
 }
 
 /* The rows of b that a thread multiplies by rows of a: a packed group whose panels are in parts, or
- * some panels that are whole, a single part. */
+ * some whole panels, which are a single part. */
 struct strip {
     const char *at; /* packed, or the first row */
     struct packed_parts parts;
@@ -277,8 +276,8 @@ static inline bool is_in_parts(const struct plan *plan)
     return is_packed(plan) && packed_in_parts(plan->lowered.args.matmul.b_type);
 }
 
-/* Whole panels that are packed are BESIDE each other for the first rows of a. If there are more
- * than these few, the others need the panels to stay in the second cache. */
+/* The first rows of a multiply BESIDE packed whole panels at once. If there are more rows, the
+ * panels have to stay in the second-level cache for the others. */
 static inline int64_t strip_panels(const struct plan *plan)
 {
     enum { FEW = LANES == 16 ? 6 : 3, CACHE = 1 << 20 };
@@ -318,7 +317,7 @@ static inline struct strip find_strip(const struct plan *plan, int64_t matrix, i
     };
 }
 
-/* A group of the work: `rows` rows of a at most, in the columns of a strip. */
+/* A group of the work: at most `rows` rows of a, in the columns of a strip. */
 struct block_group {
     int64_t first, end; /* rows of c */
     struct strip strip;
@@ -349,7 +348,7 @@ static inline uint64_t own_panel_bytes(const struct plan *plan)
     return is_packed(plan) ? 0 : PANELS * packed_panel_bytes(m->b_type, m->k);
 }
 
-/* `count` parts of equal size of the panels of a strip, one after the other. */
+/* `count` parts of equal size of a strip's panels, one after the other. */
 struct parts {
     const uint8_t *at;
     int64_t panels, count, units, bytes; /* units, bytes: of a part of one panel */
@@ -367,7 +366,7 @@ static inline struct parts find_parts(const struct strip *strip, int64_t first,
                            .bytes = units * strip->parts.unit_bytes };
 }
 
-/* The panels of a strip that are a single part; those that are not packed are in `own`. */
+/* The panels of a strip as a single part. Panels that are not packed are in `own`. */
 static inline struct parts whole_panels(const struct plan *plan, const struct strip *strip,
                                         const uint8_t *own)
 {
@@ -377,7 +376,7 @@ static inline struct parts whole_panels(const struct plan *plan, const struct st
     return parts;
 }
 
-/* Makes these, if they are not packed. */
+/* Packs these panels if they are not packed. */
 static inline void make_panels(const struct plan *plan, const struct strip *strip,
                                uint8_t *own)
 {
@@ -394,7 +393,7 @@ static inline void make_panels(const struct plan *plan, const struct strip *stri
     }
 }
 
-/* The panels of tile `i`. A panel beyond the last one is that again. */
+/* The panels of tile `i`. Panels beyond the last one repeat it. */
 static inline void find_panels(const struct parts *parts, int64_t i,
                                const uint8_t *panel[PANELS])
 {
@@ -405,13 +404,14 @@ static inline void find_panels(const struct parts *parts, int64_t i,
     }
 }
 
-/* From the end of a part of a panel to its next one. */
+/* The bytes from the end of a part of a panel to the panel's next part. */
 static inline int64_t part_gap(const struct parts *parts)
 {
     return (parts->panels - 1) * parts->bytes;
 }
 
-/* Fills in all but `run`, `groups` and what these need. Returns NULL, or why not. */
+/* Fills in everything but `run`, `groups` and the memory for them. Returns NULL, or the reason why
+ * not. */
 static inline const char *plan_blocks(struct plan *plan, const struct kernel_row *row,
                                       const void *args)
 {

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* matmul with weights of block types beside activations in f32: codes become floats in registers.
+/* matmul of weights of block types with activations in f32: codes become floats in registers.
  *
  * First, rows of a become rows of floats. Then tiles of b (blocks.h) are multiplied by a few of
- * them at a time. Weights are rounded as the portable kernels round them; only sums are in another
- * order. */
+ * them at a time. Weights are rounded as in the portable kernels; only the order of sums
+ * differs. */
 #include "blocks.h"
 
 DECLARE_PLAN(blocks);
 
-/* The most rows of a that a tile has: as many as registers can hold sums of. */
+/* The most rows of a in a tile: their sums have to fit in registers. */
 enum { TOKENS = LANES == 16 ? 8 : 4 };
 
-/* Beside what a run of some types needs, the 16 registers of AVX2 hold sums of fewer rows: 8 rows
- * by 4096 x 4096 of q4_K take 4.4 ms instead of 7.2 (AMD EPYC, Zen 4). */
+/* Some types need so many registers for a run that the 16 of AVX2 hold the sums of fewer rows: 8
+ * rows by 4096 x 4096 of q4_K take 4.4 ms instead of 7.2 (AMD EPYC, Zen 4). */
 static int64_t most_rows(int type)
 {
 #if defined(__AVX2__) && !defined(__AVX512F__)

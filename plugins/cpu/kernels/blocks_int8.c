@@ -1,45 +1,46 @@
 /* SPDX-License-Identifier: MIT */
-/* matmul with weights of block types beside activations that are rounded to 8 bits, for
- * HW_PRECISION=int8: integers are multiplied, and what 32 of them sum up to is a float.
+/* matmul of weights of block types with activations rounded to 8 bits, for HW_PRECISION=int8:
+ * integers are multiplied, and each sum of 32 products becomes a float.
  *
  * First, rows of a are rounded, in runs of 32 with a scale each. Then tiles of b (blocks.h) are
- * multiplied by a few rows at a time, whose sums stay in registers. For one row, this reads weights
- * about as fast as memory delivers them; for many, most instructions are dot products. A row with
- * numbers that bytes cannot stand for, such as NaN, is multiplied in floats. */
+ * multiplied by a few rows at a time, and the sums stay in registers. For one row, weights are read
+ * about as fast as memory delivers them; for many rows, most instructions are dot products. A row
+ * with numbers that bytes cannot represent, such as NaN, is multiplied in floats. */
 #include "blocks.h"
 
 DECLARE_PLAN(blocks_int8);
 
-/* Rows of a that lie together, since one instruction takes them all, and the most that a tile has:
- * as many as registers can hold sums of. Those of squares are in memory between runs. */
+/* TOGETHER: the rows of a that one instruction takes and that are stored together. TOKENS: the most
+ * rows in a tile, limited by the registers for sums. Sums of squares are kept in memory between
+ * runs. */
 #if defined(HAS_SQUARES)
 enum { TOGETHER = 2, TOKENS = 8 };
 #else
 enum { TOGETHER = 1, TOKENS = LANES == 16 ? 6 : LANES == 8 ? 3 : 2 };
 #endif
 
-/* As many have sums in registers beside a single panel. */
+/* The most rows whose sums fit in registers with a single panel. */
 enum { TOKENS_OF_PANEL = LANES == 16 ? 8 : TOKENS };
 
-/* Beside more rows, weights come faster if they are not asked for as beside one. With AVX-512, that
- * begins with two. */
+/* With more rows than this, weights arrive faster without the prefetches for one row. With AVX-512,
+ * that begins with two rows. */
 enum { MOST_FETCHING = LANES < 16 && TOKENS > 2 ? 2 : 1 };
 
-enum { SOME = 8 }; /* codes of a row before those of the next one */
+enum { SOME = 8 }; /* codes of a row before the next row's */
 
 /* 32 neighbours of the rows of a that lie together. */
 struct run {
     int8_t code[PACKED_RUN / SOME][TOGETHER][SOME];
     float scale[TOGETHER];
-    /* what sums begin with, since codes of b are not signed, for each half */
+    /* the start of sums, since codes of b are not signed, for each half */
     int32_t start[2][TOGETHER];
-    /* of the numbers that codes stand for: what minima are multiplied by */
+    /* of the numbers that codes represent: minima are multiplied by it */
     float sum[TOGETHER];
 };
 
 /* ---- rows of a ---- */
 
-/* Rounds 32 numbers of row `row` of those together. Returns false if bytes cannot stand for
+/* Rounds 32 numbers of row `row` of a set of TOGETHER rows. Returns false if bytes cannot represent
  * them. */
 INLINE bool set_run(struct run *to, int row, const float *x, int zero, bool halves)
 {
@@ -55,8 +56,8 @@ INLINE bool set_run(struct run *to, int row, const float *x, int zero, bool halv
     return run.good;
 }
 
-/* Where a row is: which of those that lie together, and the number of these. No two matrices have
- * rows that lie together. */
+/* The place of a row: the number of its set of TOGETHER rows, and the row in the set. A set never
+ * has rows of two matrices. */
 struct whereabouts {
     int64_t number;
     int row;
@@ -77,10 +78,10 @@ static int64_t runs_of(const struct plan *plan)
            (plan->lowered.args.matmul.k / PACKED_RUN);
 }
 
-/* Where the rounded rows are, and which of them are not. */
+/* The rounded rows, and a flag for each row that could not be rounded. */
 struct rounded {
     struct run *runs;
-    int64_t stride; /* from some rows to the next ones, in runs */
+    int64_t stride; /* from one set of rows to the next, in runs */
     uint8_t *wrong; /* by row */
 };
 
@@ -94,7 +95,7 @@ static struct rounded rounded_of(const struct plan *plan)
 enum { PART_RUNS = PACKED_PART / PACKED_RUN };
 
 /* Rounds up to PART_RUNS runs of a row, from the k-th element on. Returns false if bytes cannot
- * stand for all of them. */
+ * represent all of them. */
 static bool set_part(struct run *to, const struct matmul_args *m, const struct line *x,
                      int row, int64_t k)
 {
@@ -129,20 +130,20 @@ static void prepare_rows(const struct plan *plan, int64_t first, int64_t end,
 
 /* ---- words: a code of a times those of a line ---- */
 
-/* Parts of TILE_ROWS rows of b times those of some rows of a. */
+/* Parts of TILE_ROWS rows of b, times the same parts of some rows of a. */
 struct tile {
     const uint8_t *panel[BESIDE]; /* PANELS, or all of tiles that are beside each other */
     int64_t parts, units, gap;    /* of a panel; units: of a part; gap: see part_gap() */
     const struct run *x;          /* the first rows that lie together */
     int64_t stride;               /* of x, in runs */
-    int64_t last;                 /* of x: rows beyond it are that again */
+    int64_t last;                 /* of x: rows beyond repeat it */
     bool far;                     /* parts come from memory */
     bool ends;                    /* there are no more parts */
     float *sums;                  /* [tokens][TILE_ROWS], to which this is added */
-    int64_t pitch;                /* from the sums of a tile to those of the next one */
+    int64_t pitch;                /* from the sums of a tile to the sums of the next one */
 };
 
-/* Adds to the sums of a tile what integers say about half a run, or about all of it. */
+/* Adds the integer sums of half a run, or of a whole run, to the sums of a tile. */
 INLINE void add_integers(int bits, const int tokens, const int vectors, vf sum[][VECTORS],
                          vi dots[][VECTORS], const struct factors *f,
                          const struct run *const x[], int half)
@@ -219,8 +220,8 @@ INLINE void multiply_run(int type, const int tokens, const int vectors, vf sum[]
 #if defined(HAS_SQUARES)
 enum { AT_ONCE = 2 }; /* vectors of a panel whose squares are in registers */
 
-/* Of rows of a t and t + 1, where t is even, dots[t] are the squares of the first two rows of each
- * vector, and dots[t + 1] those of the last two; and so are sums. */
+/* For rows t and t + 1 of a, t even: dots[t] has the squares of the first two rows of each vector,
+ * and dots[t + 1] the squares of the last two. Sums have the same order. */
 INLINE void add_squares(int type, const int tokens, int half, int first, vi dots[][AT_ONCE],
                         const uint8_t *codes, const struct run *const x[])
 {
@@ -244,7 +245,7 @@ INLINE void add_squares(int type, const int tokens, int half, int first, vi dots
     }
 }
 
-/* What multiply_run() does, with sums as squares. */
+/* Like multiply_run(), with sums as squares. */
 INLINE void square_run(int type, const int tokens, vf sum[][VECTORS],
                        const struct factors *f, const uint8_t *const codes[PANELS],
                        const struct run *const x[])
@@ -297,7 +298,8 @@ INLINE void end_squares(const int tokens, vf sum[][VECTORS])
 }
 #endif
 
-/* Squares pay off from three rows of a on: one or two have more to put in turns than to add. */
+/* Squares pay off from three rows of a on: with one or two, interleaving costs more than the
+ * additions. */
 INLINE bool as_squares(int tokens)
 {
     return TOGETHER > 1 && tokens > 2;
@@ -305,9 +307,9 @@ INLINE bool as_squares(int tokens)
 
 /* ---- tiles ---- */
 
-/* How far ahead tiles of more rows than MOST_FETCHING ask for lines of parts that are in memory, in
- * bytes: a run takes so long there that the processor does not see the next ones in time. 0: not at
- * all, since nothing was timed on AArch64. */
+/* How far ahead tiles with more rows than MOST_FETCHING prefetch lines of parts in memory, in
+ * bytes. A run takes so long there that the processor's own prefetching is too late. 0: not at all,
+ * since nothing was timed on AArch64. */
 INLINE int64_t ahead_of(int type)
 {
     return LANES > 4 && packed_in_parts(type) ? 3072 : 0;
@@ -350,7 +352,7 @@ INLINE void multiply_unit(int type, const int tokens, const int panels, vf sum[]
     }
 }
 
-/* Where the rows of a of a tile begin. */
+/* Sets the starts of the rows of a of a tile. */
 INLINE void find_rows(const int tokens, const struct tile *tile, const struct run *x[])
 {
     UNROLL
@@ -406,7 +408,7 @@ INLINE void multiply_tile(int type, const int tokens, const int panels,
     store_sums(tokens, vectors, sum, tile->sums);
 }
 
-/* Panel after panel: a single stream is what memory delivers fastest. */
+/* Panel after panel: memory delivers a single stream fastest. */
 INLINE void multiply_panels(int type, const int tokens, const struct tile *tile)
 {
     struct tile part = *tile;
@@ -417,9 +419,9 @@ INLINE void multiply_panels(int type, const int tokens, const struct tile *tile)
     }
 }
 
-/* The whole panels of some tiles, a unit of each in turns, so that they are as many streams:
- * processors fetch ahead in each of them. Where registers do not hold all sums, those of one tile
- * at a time are enough. */
+/* Takes the whole panels of some tiles in turns, a unit of each. They are as many streams, and
+ * processors prefetch each of them. If registers do not hold all sums, one tile at a time is
+ * enough. */
 INLINE void multiply_beside(int type, const int tokens, const struct tile *tile)
 {
     const uint8_t *at[BESIDE / PANELS][PANELS];
@@ -451,7 +453,7 @@ INLINE void multiply_beside(int type, const int tokens, const struct tile *tile)
 
 enum { FOUR = TOKENS < 4 ? TOKENS : 4, SIX = TOKENS_OF_PANEL < 6 ? TOKENS_OF_PANEL : 6 };
 
-/* A tile, and how many rows of a it has. */
+/* A tile function, and its number of rows of a. */
 struct tile_of {
     void (*multiply)(const struct tile *tile);
     int64_t rows;
@@ -459,8 +461,8 @@ struct tile_of {
 
 enum { STREAMS = 5 };
 
-/* Tiles of one type that take panel after panel, those that take PANELS at once, and one row in
- * floats. */
+/* Functions for one type: tiles that take panel after panel, tiles that take PANELS at once, and
+ * one row in floats. */
 struct tiles {
     struct tile_of stream[STREAMS], four, most;
     float_tile_fn *floats;
@@ -493,7 +495,7 @@ PACKED_TYPES(X)
 #undef X
 #undef STREAM
 
-/* Where registers have room for fewer rows, two of them are the same. */
+/* If registers have room for fewer rows, two of them are the same. */
 #define TILES(name)                                                                        \
     {                                                                                      \
         { { one_##name, 1 },                                                               \
@@ -523,8 +525,8 @@ static struct tiles tiles_of(int type)
     }
 }
 
-/* The tile for the first of `left` rows. From memory, and for one or two rows, panels are a stream.
- * Where a tile has 6 rows, 7 and 8 are two of 4. */
+/* The tile for the first of `left` rows. From memory, and for one or two rows, panels are read as
+ * one stream. If the largest tile has 6 rows, 7 and 8 rows take two tiles of 4. */
 static struct tile_of tile_for(const struct tiles *tiles, int64_t left, bool far)
 {
     int i = 0;
@@ -536,7 +538,7 @@ static struct tile_of tile_for(const struct tiles *tiles, int64_t left, bool far
     return tiles->stream[i];
 }
 
-/* Of tiles that are beside each other. Panels that are packed and whole are those of q8_0. */
+/* Tiles that are side by side. Only q8_0 has packed panels that are not cut. */
 #define BESIDE_TILE(size, tokens)                                                          \
     static void beside_##size(const struct tile *tile)                                     \
     {                                                                                      \
@@ -561,10 +563,10 @@ static struct tile_of tile_beside(int64_t left)
 
 /* ---- groups ---- */
 
-/* Tiles add up sums of no more than so many rows of a beyond the last one. */
+/* Tiles add up sums of at most this many rows of a beyond the last one. */
 enum { MORE_ROWS = TOKENS_OF_PANEL - 1 };
 
-/* Where the sums of rows first .. end - 1 in a strip are: [tile][rows + MORE_ROWS][TILE_ROWS]. */
+/* The sums of rows first .. end - 1 in a strip: [tile][rows + MORE_ROWS][TILE_ROWS]. */
 struct sums {
     const struct plan *plan;
     const struct strip *strip;
@@ -577,7 +579,7 @@ static int64_t sums_of_tile(const struct sums *to)
     return (to->end - to->first + MORE_ROWS) * TILE_ROWS;
 }
 
-/* Some parts, from number `first` of the strip on, times n rows of a from the r-th on: all of a
+/* Some parts, from part `first` of the strip on, times n rows of a from row r on: everything of a
  * tile but its panels. */
 static struct tile make_tile(const struct sums *to, const struct parts *parts,
                              int64_t first, int64_t r, int64_t n)
@@ -595,8 +597,8 @@ static struct tile make_tile(const struct sums *to, const struct parts *parts,
                           .pitch = sums_of_tile(to) };
 }
 
-/* Adds these for as many rows as a tile takes, whose number is returned. `far`: the parts come from
- * memory. */
+/* Adds these parts for as many rows as a tile takes, and returns that number. `far`: the parts come
+ * from memory. */
 static int64_t add_parts(const struct sums *to, const struct parts *parts, int64_t first,
                          int64_t r, bool far)
 {
@@ -612,8 +614,8 @@ static int64_t add_parts(const struct sums *to, const struct parts *parts, int64
     return n;
 }
 
-/* Adds parts of equal size. The first rows of a take them in the order in which they lie in
- * memory. Then they are in a cache for the other rows. */
+/* Adds parts of equal size. The first rows of a take them in memory order; then they are in a cache
+ * for the other rows. */
 static void add_in_turns(const struct sums *to, int64_t first, int64_t count)
 {
     int64_t n = 0;
@@ -626,8 +628,8 @@ static void add_in_turns(const struct sums *to, int64_t first, int64_t count)
         n = add_parts(to, &parts, first, r, false);
 }
 
-/* How many parts of a strip, from `first` on, stay in the cache while rows of a pass by: all of
- * them have the same size. */
+/* The number of parts of a strip, from `first` on, that stay in the cache while the rows of a are
+ * multiplied. All have the same size. */
 static int64_t parts_at_once(const struct strip *strip, int64_t first)
 {
     enum { CACHE = 384 << 10 };
@@ -637,8 +639,8 @@ static int64_t parts_at_once(const struct strip *strip, int64_t first)
     return first >= whole ? 1 : whole - first < most ? whole - first : most;
 }
 
-/* Whether the first rows of a take the panels of a strip beside each other. For one or two rows and
- * short panels, a single stream comes faster. */
+/* Whether the first rows of a take the panels of a strip side by side. For one or two rows and
+ * short panels, a single stream is faster. */
 static bool are_beside(const struct sums *to)
 {
     enum { LEAST = 32 << 10 };
@@ -648,7 +650,7 @@ static bool are_beside(const struct sums *to)
             strip->parts.units * strip->parts.unit_bytes > LEAST);
 }
 
-/* The same as add_parts() for the first rows of a. */
+/* Like add_parts(), for the first rows of a. */
 static int64_t add_beside(const struct sums *to, const struct parts *panels)
 {
     const int64_t left = to->end - to->first;
@@ -686,7 +688,7 @@ static void make_sums(const struct sums *to, uint8_t *own)
     }
 }
 
-/* A row that was not rounded, as floats, which are written to `x`. */
+/* A row that was not rounded: its floats are written to `x`. */
 static void row_in_floats(const struct plan *plan, const struct strip *strip, int64_t r,
                           float *x, uint8_t *panels)
 {
@@ -707,8 +709,8 @@ static void row_in_floats(const struct plan *plan, const struct strip *strip, in
         put_row(plan, r, strip->col + t * TILE_ROWS, sums + t * TILE_ROWS);
 }
 
-/* The rows of a that a group multiplies: few enough that they stay in the cache while strips of b
- * pass by. If panels have to be made first, they are for more rows. */
+/* The number of rows of a in a group: few enough to stay in the cache while strips of b are read.
+ * If panels have to be packed first, more rows share them. */
 static int64_t rows_of_group(const struct plan *plan)
 {
     enum { CACHE = 384 << 10, LEAST = 4 * TOKENS, MOST = 512 / TOKENS * TOKENS };

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* blocktypes.h - what block types have in common and what tells them apart; constants where the
- * type is one. */
+/* blocktypes.h - properties of block types; constants if the type is one. */
 #ifndef CPU_BLOCKTYPES_H
 #define CPU_BLOCKTYPES_H
 
@@ -28,7 +27,7 @@ INLINE int minimum(int type)
                                                 : 0;
 }
 
-/* The code of the number 0, if there is no minimum; `eight`: that of q8_0. */
+/* The code of the number 0, if there is no minimum. `eight`: the result for q8_0. */
 INLINE int zero_code(int type, int eight)
 {
     return type == HW_Q8_0   ? eight

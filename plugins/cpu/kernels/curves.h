@@ -21,7 +21,7 @@ INLINE vf tanh_of(vf x)
     return vf_if_less(size, vf_set(0.625f), p, far);
 }
 
-/* slope * mask, of which -inf stays -inf. */
+/* slope * mask, where -inf stays -inf. */
 INLINE vf scaled_mask(vf mask, vf slope)
 {
     return vf_if_less(mask, vf_set(-FLT_MAX), mask, slope * mask);
