@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* c = a . b + bias, of floats stored in any way: products of tiles in registers. Where processors
- * multiply pairs of bf16, this text multiplies rows of a, rounded to bf16, by rows of bf16.
+/* c = a . b + bias, of floats stored in any way: products of tiles in registers. If the processor
+ * multiplies pairs of bf16, this text multiplies rows of a, rounded to bf16, by rows of bf16.
  *
- * A group is a small piece of c; those that a thread gets at once it joins to larger ones. With a
- * piece, it goes along k in steps. In each, it brings its part of b into panels, which stay in the
- * cache of the second level, and then takes as many rows of a as a tile has: copied, they stay in
- * that of the first. The order of sums depends on k alone. */
+ * A group is a small piece of c; a thread joins the groups that it gets at once into larger pieces.
+ * It computes a piece in steps along k. In each step, it packs its part of b into panels, which
+ * stay in the second-level cache, and then takes a tile's rows of a at a time; their copy stays in
+ * the first-level cache. The order of sums depends only on k. */
 #include "tile.h"
 
 DECLARE_PLAN(gemm);
@@ -22,7 +22,7 @@ enum {
     GROUPS = 32 /* that there should be at least: threads take them in turns */
 };
 
-/* How c is divided: into groups of `rows` x `cols`, and k into steps. */
+/* The division of c into groups of `rows` x `cols`, and of k into steps. */
 struct division {
     int64_t rows, cols, down, across, step;
 };
@@ -41,7 +41,7 @@ static struct division divide(const struct matmul_args *a, int64_t batches)
 {
     const int64_t steps = a->k > TILE_DEPTH ? divided(a->k, TILE_DEPTH) : 1;
     struct division d = { .rows = PIECE_ROWS, .cols = PIECE_COLS };
-    /* rows first: groups of one column are joined without copying more */
+    /* rows first: joining groups of one column needs no more copies */
     while (batches * divided(a->m, d.rows) * divided(a->n, d.cols) < GROUPS &&
            d.rows > FEWEST_ROWS)
         d.rows /= 2;
@@ -59,7 +59,7 @@ static struct division divide(const struct matmul_args *a, int64_t batches)
 
 /* ---- a piece ---- */
 
-/* A piece of one matrix of c, and what a thread computes it in. */
+/* A piece of one matrix of c, and a thread's memory for it. */
 struct piece {
     const struct matmul_args *args;
     const char *a, *b, *bias;      /* the first rows of a, the first columns of b */
@@ -70,7 +70,7 @@ struct piece {
     int64_t pitch;                 /* of sums, in floats */
 };
 
-/* A part of b as tiles read it: panels that are `next` bytes apart. */
+/* A part of b for tiles: panels that are `next` bytes apart. */
 struct panels {
     const char *at;
     int64_t next;
@@ -102,7 +102,7 @@ static void make_panels(const struct piece *p, int64_t k, int64_t depth)
     }
 }
 
-/* The same as pairs, of rows along k. */
+/* Packs rows along k into panels of pairs. */
 static void make_pairs(const struct piece *p, int64_t k, int64_t depth)
 {
     const struct matmul_args *a = p->args;
@@ -120,8 +120,8 @@ static void make_pairs(const struct piece *p, int64_t k, int64_t depth)
     }
 }
 
-/* The same of packed numbers of 16 bits. The last panel may be missing: then what is left of an
- * earlier one is multiplied, and not used. */
+/* Widens packed numbers of 16 bits. If the last panel is missing, the remains of an earlier one are
+ * multiplied, and the result is ignored. */
 static void widen_panels(const struct piece *p, const char *from, int64_t depth)
 {
     for (int64_t col = 0; col < p->cols; col += PANEL_COLS)
@@ -145,7 +145,7 @@ static struct panels panels_of(const struct piece *p, int64_t k, int64_t depth)
                             (int64_t)packed_panel_bytes(PAIRS ? HW_BF16 : HW_F32, depth) };
 }
 
-/* k .. k + depth - 1 of rows row .. row + rows - 1 of a, as it is stored. */
+/* k .. k + depth - 1 of rows row .. row + rows - 1 of a, as stored. */
 static struct block part_of_a(const struct piece *p, int64_t row, int64_t rows, int64_t k,
                               int64_t depth)
 {
@@ -167,7 +167,7 @@ static void copy_slab(const struct piece *p, int64_t row, int64_t rows, int64_t 
         take_block(a->a_type, a->transpose_a, &part, to, TILE_PITCH, depth);
 }
 
-/* Adds the bias to sums of f32 in c, or moves them there from elsewhere. */
+/* Adds the bias to the sums and stores them in c. Sums of f32 may already be in c. */
 static void finish_row(const struct piece *p, const float *sums, char *c)
 {
     const struct matmul_args *a = p->args;
@@ -180,7 +180,7 @@ static void finish_row(const struct piece *p, const float *sums, char *c)
     }
 }
 
-/* One panel's tile: to the sums, by way of `part` if these have fewer columns. */
+/* One panel's tile. If the sums have fewer columns, they go through `part`. */
 static void multiply_panel(const struct piece *p, struct tile *t, float *sums, int64_t cols)
 {
     float part[TILE_ROWS * TILE_COLS];
@@ -207,8 +207,8 @@ static void multiply_panel(const struct piece *p, struct tile *t, float *sums, i
         }
 }
 
-/* The rows of a that come after this one, at the end those of the next step, to be asked for
- * while `tiles` tiles are multiplied. */
+/* The next rows of a, or the first rows of the next step, to prefetch while `tiles` tiles are
+ * multiplied. */
 static struct ahead rows_ahead(const struct piece *p, int64_t row, int64_t rows, int64_t k,
                                int64_t depth, int64_t tiles)
 {
@@ -229,7 +229,7 @@ static struct ahead rows_ahead(const struct piece *p, int64_t row, int64_t rows,
     };
 }
 
-/* From `at` on, as many as there are columns; those beyond are the last one again. */
+/* The first panel is at `at`. Panels beyond the columns repeat the last one. */
 static void set_panels(struct tile *t, int count, const char *at, int64_t next,
                        int64_t cols)
 {
@@ -274,8 +274,8 @@ static void multiply_piece(const struct piece *p)
 
 /* ---- few rows and packed weights ---- */
 
-/* All of a is copied first. Then the columns of a tile are multiplied by all rows of a, so that
- * each panel is read once, from its beginning to its end. */
+/* All of a is copied first. Then the columns of a tile are multiplied by all rows of a, so each
+ * panel is read once, from start to end. */
 struct few {
     int64_t slabs, rows, steps, step; /* rows of a slab */
     int panels;                       /* of a tile */
@@ -284,9 +284,9 @@ struct few {
 
 enum { FEW_SLABS = 4, SLAB_FLOATS = TILE_ROWS * TILE_PITCH };
 
-/* Rows of a beside which more panels at once are faster, since they bring more sums for each number
- * of a. Of f32, that would need more than memory delivers; and where there are few columns, some
- * threads would have none. */
+/* Up to this many rows of a, more panels at once are faster: they bring more sums for each number
+ * of a. With f32, memory cannot deliver enough for that. With few columns, some threads would have
+ * no work. */
 static int64_t wide_rows(const struct matmul_args *a)
 {
     const bool many = a->n >= GROUPS * WIDE_PANELS * PANEL_COLS;
@@ -342,8 +342,8 @@ static void copy_few(const struct plan *plan, int64_t first, int64_t end, uint32
     }
 }
 
-/* What wide tiles ask for while slab `slab` is multiplied: if it is the only one, what comes soon;
- * else its share of the next step, or of the next panels. */
+/* Sets the prefetches of wide tiles in slab `slab`: a single slab prefetches its own next lines,
+ * one of several slabs a share of the next step or of the next panels. */
 static void set_soon(struct tile *t, const struct few *few, const struct matmul_args *a,
                      int64_t slab, int64_t next)
 {
@@ -444,7 +444,7 @@ static int64_t most_cols(const struct division *d)
     return at_most(PIECE_COLS / d->cols, d->across) * d->cols;
 }
 
-/* Floats of a thread's memory: the panels, the rows of a, the sums. */
+/* The floats of a thread's memory: the panels, the rows of a, the sums. */
 static int64_t panel_floats(const struct division *d)
 {
     return most_cols(d) * divided(d->step, IN_WORD);
@@ -455,8 +455,8 @@ static int64_t sum_floats(const struct matmul_args *a, const struct division *d)
     return a->c_type == HW_F32 ? 0 : most_rows(d) * most_cols(d);
 }
 
-/* How many of `left` groups from number `row` of their column on make one piece: a part of the
- * column, or whole columns. */
+/* The number of `left` groups, from number `row` of their column on, that make one piece: a part of
+ * the column, or whole columns. */
 static int64_t joined(const struct division *d, int64_t row, int64_t col, int64_t left)
 {
     const int64_t most = PIECE_ROWS / d->rows;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* c = a . b + bias for few rows of a (decoding), all of floats. Each number of b is read from
- * memory once and used for all rows of a. A row of c has the same bits, however many there are.
+/* c = a . b + bias for few rows of a (decoding), all floats. Each number of b is read from memory
+ * once and used for all rows of a. The bits of a row of c do not depend on the number of rows.
  *
  * If b is stored [n,k], as weights are, these are dot products with several rows of b at once.
- * Weights need no copy for that, so some tens of rows of a take less time than with panels
- * (gemm.c): as many as registers have sums for take a strip of b, which stays in the cache, after
- * each other. If b is stored [k,n], its rows, scaled by the numbers of a, are added up. */
+ * Weights are not copied, so up to some tens of rows of a take less time than with panels (gemm.c).
+ * As many rows as have sums in registers are multiplied by a strip of b; the next rows follow while
+ * the strip is in the cache. If b is stored [k,n], its rows are scaled by the numbers of a and
+ * added up. */
 #include "words.h"
 
 DECLARE_PLAN(gemv);
@@ -14,19 +15,19 @@ enum {
 #if defined(__AVX2__) && !defined(__AVX512F__)
     SUMS = 12,    /* that stay in registers */
     DOT_ROWS = 4, /* rows of a that dot products are made of at once */
-    /* more, if these are all and b has 16 bits, which are converted each time */
+    /* more, if there are no others and b has 16 bits, which are converted each time */
     ONCE_ROWS = 6,
 #else
     SUMS = 24,
     DOT_ROWS = 8,
 #if defined(HAS_PAIRS)
-    ONCE_ROWS = 4, /* more are two halves: in one go, they would wait for memory */
+    ONCE_ROWS = 4, /* more are split in halves: in one pass, they would wait for memory */
 #else
     ONCE_ROWS = DOT_ROWS,
 #endif
 #endif
-/* HALVES_FROM to HALVES_TO rows of a are two halves, if two strips have at most so many bytes,
- * which the second-level cache holds beside these: see in_halves() */
+/* HALVES_FROM to HALVES_TO rows of a are split in halves if two strips have at most TWO_STRIPS
+ * bytes: then the second-level cache holds them and the rows. See in_halves(). */
 #if defined(__AVX512F__)
     HALVES_FROM = 4,
     HALVES_TO = 5,
@@ -44,16 +45,17 @@ enum {
     MOST_DOTS = DOT_ROWS > ONCE_ROWS ? DOT_ROWS : ONCE_ROWS,
     AT_ONCE = 4, /* rows of b: more are more streams than the processor follows */
     COLS = 24,   /* of c in a group: whole steps of 1, 2, 3 and 4 rows of b */
-    ACROSS = 6, /* vectors of columns at once: as many as SUMS allows, of even fewer rows */
-    AHEAD = 2048, /* bytes that memory is asked for before they are needed */
+    /* vectors of columns at once: as many as SUMS allows, fewer if rows are few */
+    ACROSS = 6,
+    AHEAD = 2048, /* how far ahead memory is prefetched, in bytes */
     LINE = 64,
-    /* rows that are a multiple of this apart share few places of a cache */
+    /* rows a multiple of this apart share few sets of a cache */
     SAME_PLACES = 1024
 };
 
-/* What is multiplied at once, of a row of b of `type` and of a row of a: floats or, where the
- * instructions multiply f16 or pairs of bf16, two vectors of these, which are all that such a row
- * takes. With f16, the bits of the sums are the same. */
+/* The operands of one step, from a row of b of `type` and from a row of a: floats or, if the
+ * instructions multiply f16 or pairs of bf16, two vectors of these, the only type of such a row.
+ * With f16, the bits of the sums are the same. */
 #if defined(HAS_HALVES)
 enum { X_TYPE = HW_F16, X_BYTES = 2, STEP = 2 * LANES };
 typedef vh step;
@@ -130,14 +132,14 @@ INLINE vf add_step(vf sum, step a, step b)
 }
 #endif
 
-/* What is computed at once: `cols` columns of `m` rows of one matrix. */
+/* A part of the result: `cols` columns of `m` rows of one matrix. */
 struct strip {
     const char *b; /* the first of its rows, or of its columns */
     int64_t b_stride, k, cols;
     const char *x; /* the rows of a, of X_TYPE */
     int64_t x_stride;
     int m;
-    /* which part of the rows of a is multiplied now, from 0 on, and how many parts there are */
+    /* the current part of the rows of a, from 0 on, and the number of parts */
     int time, times;
     float out[MATMUL_VEC_ROWS][ACROSS * LANES > COLS ? ACROSS *LANES : COLS];
 };
@@ -155,10 +157,10 @@ INLINE int rows_for(int m)
     return SUMS / m < AT_ONCE ? SUMS / m : AT_ONCE;
 }
 
-/* Asks for a line that is needed soon, into the cache of the second level: what waits for memory
- * on its way to the first is less than it takes to read at full speed. A request is dropped if too
- * many wait, so with AVX-512 each line is asked for twice, but for f32 beside few rows of a: 65 %
- * of the speed of reading became 85 % (AMD EPYC Zen 4, f16). */
+/* Prefetches a line into the second-level cache: the first-level cache allows too few outstanding
+ * misses to read memory at full speed. A request is dropped if too many are outstanding, so with
+ * AVX-512 each line is requested twice, except for f32 with few rows of a: this raised 65 % of the
+ * reading speed to 85 % (AMD EPYC Zen 4, f16). */
 INLINE void ask_for(int type, int m, const char *row, int64_t ahead)
 {
     ASK_FOR(row, ahead, 2);
@@ -166,14 +168,14 @@ INLINE void ask_for(int type, int m, const char *row, int64_t ahead)
         ASK_FOR(row, ahead, 2);
 }
 
-/* What is asked for, in bytes from the beginning of a row of b: with the first step, and how much
- * more with each one after it. */
+/* The prefetch distance in bytes from the start of a row of b: for the first step, and the increase
+ * per step. */
 struct ahead {
     int64_t from, each;
 };
 
-/* Two pointers and multiples of a stride reach all rows of a. Compilers would make a pointer of
- * each, and find no registers for them. */
+/* Two pointers and multiples of a stride reach all rows of a. Compilers would keep a pointer for
+ * each row, and run out of registers. */
 #define IN_REGISTER(pointer) __asm__("" : "+r"(pointer))
 
 /* Adds the products of elements first .. end - 1, in whole steps. */
@@ -213,7 +215,7 @@ INLINE void add_rest(int type, int m, const struct strip *s, const char *const *
     }
 }
 
-/* The columns `col` and following. Where there are fewer, the last one is computed again. */
+/* Computes columns from `col` on. If there are fewer, the last one is computed again. */
 INLINE void dot_rows(int type, int m, struct strip *s, int64_t col)
 {
     const int rows = rows_for(m);
@@ -225,13 +227,13 @@ INLINE void dot_rows(int type, int m, struct strip *s, int64_t col)
     EACH (i, m * rows)
         sum[i] = vf_set(0);
     if (s->times > 1) {
-        /* each time, a part of the strip that comes next */
+        /* each time, a part of the next strip */
         const struct ahead below = {
             s->cols * s->b_stride + whole * bytes / s->times * s->time, each / s->times
         };
         add_whole(type, m, s, row, 0, whole, below, sum);
     } else {
-        /* near the end of a row, the bytes ahead are those of the rows that come next */
+        /* near the end of a row, prefetch the next rows */
         const int64_t near = whole - AHEAD / bytes > 0
                                  ? (whole - AHEAD / bytes) / STEP * STEP
                                  : 0;
@@ -260,7 +262,7 @@ INLINE int across_for(int m)
     return SUMS / m < ACROSS ? SUMS / m : ACROSS;
 }
 
-/* The `width` vectors of columns, if `whole`; else only those before the last column. */
+/* The `width` vectors of columns if `whole`; otherwise only those before the last column. */
 INLINE void across_strip(int type, int m, bool whole, struct strip *s)
 {
     const int width = across_for(m);
@@ -291,7 +293,7 @@ INLINE void across_strip(int type, int m, bool whole, struct strip *s)
 
 /* ---- both ---- */
 
-/* By the number of rows, a constant in each branch. */
+/* Makes the number of rows a constant in each branch. */
 INLINE void by_rows(int type, bool across, struct strip *s)
 {
 #define ROWS(m)                                                                            \
@@ -338,7 +340,7 @@ static strip_fn *const strips[2][HW_BF16 + 1] = {
 #endif
 #undef STRIP
 
-/* Adds the bias and stores what a strip has computed, from column `col` of c on. */
+/* Adds the bias and stores the sums of a strip, from column `col` of c on. */
 static void store_strip(const struct matmul_args *a, const struct strip *s, char *c,
                         const char *bias, int64_t col)
 {
@@ -352,10 +354,10 @@ static void store_strip(const struct matmul_args *a, const struct strip *s, char
         }
 }
 
-/* Rows of a that are not of X_TYPE become f32 first or, beside pairs, bf16, for each batch of c.
- * Rows whose elements k lie in the same places of the first cache are copied, too: it has no room
- * there for many of them beside rows of b, which may go along the same places. Copies are an odd
- * number of lines apart. */
+/* Rows of a that are not of X_TYPE are first converted for each batch of c: to bf16 if pairs are
+ * multiplied, otherwise to f32. Rows are also copied if their elements k map to the same sets of
+ * the first-level cache: it cannot hold many of them beside rows of b, which may map to these sets,
+ * too. Copies are an odd number of lines apart. */
 static bool copies_rows(const struct matmul_args *a)
 {
     return a->a_type != X_TYPE || (a->transpose_b && a->m > 2 && a->b_type == a->a_type &&
@@ -392,8 +394,9 @@ static void copy_rows(const struct plan *plan, int64_t first, int64_t end, uint3
     }
 }
 
-/* Whether rows of a that could be multiplied in one go are two halves. If b is f32 in memory, that
- * takes 3 to 25 % less time; from a cache, half as long again (AMD EPYC Zen 4). */
+/* Whether rows of a that could be multiplied in one pass are split in halves. If b is f32 in
+ * memory, that takes 3 to 25 % less time; if b is in a cache, it takes 1.5 times as long (AMD EPYC
+ * Zen 4). */
 static bool in_halves(const struct matmul_args *a)
 {
     const double row = (double)a->k * sizeof(float);
@@ -410,7 +413,8 @@ static int64_t times_of(const struct matmul_args *a)
     return a->m > 2 * DOT_ROWS ? (a->m + DOT_ROWS - 1) / DOT_ROWS : 2;
 }
 
-/* The next strip is in the cache, too, if it is needed often. */
+/* A strip that is read several times is half as wide, so that the next one fits in the cache,
+ * too. */
 static int64_t cols_of(const struct matmul_args *a)
 {
     if (a->transpose_b)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* argmax and top_k, as the portable kernels of these names define them. argmax finds the largest
- * element of each block in vectors, and looks for its index only in the best block. top_k compares
- * vectors with the last of the k best so far: few elements of a long row are above it, and those
- * are put into a heap. */
+/* argmax and top_k, as defined by the portable kernels of these names. argmax finds the largest
+ * element of each block in vectors, and searches only the best block for its index. top_k compares
+ * vectors with the last of the k best so far: in a long row, few elements are above it, and these
+ * go into a heap. */
 #include "words.h"
 
 DECLARE_PLAN(argmax);
@@ -22,7 +22,7 @@ INLINE int64_t lanes_of(int64_t left)
 
 enum { ORDER_NAN = INT32_MAX };
 
-/* As order_of() of prelude/math.h. */
+/* Like order_of() of prelude/math.h. */
 static int32_t order_of(float v)
 {
     int32_t bits;
@@ -78,8 +78,8 @@ INLINE vf load_lanes(int type, const char *x, int64_t i, int64_t n)
     return n < LANES ? vf_load_part_as(type, x, i, n) : vf_load_as(type, x, i);
 }
 
-/* The first of elements first .. end - 1 that is `greatest`, which none is above, or a NaN if
- * `greatest` is one; `end` if there is none. */
+/* The index of the first element in first .. end - 1 that equals `greatest`, the maximum of all, or
+ * that is a NaN if `greatest` is one. Returns `end` if there is none. */
 INLINE int64_t index_of(int type, const char *x, int64_t first, int64_t end, float greatest)
 {
     const bool nan = greatest != greatest;
@@ -119,8 +119,9 @@ INLINE int64_t argmax_of(int type, const char *x, int64_t cols)
 
 /* ---- top_k ---- */
 
-/* An entry is one number, which is larger if the element is, or else if its index is smaller. The
- * least one comes first, and none is before the one that it is half as far from the start as. */
+/* An entry is a single number. A larger element has a larger entry; among equal elements, a smaller
+ * index has. The heap has its smallest entry first: entry i is not above entries 2 i + 1 and 2 i +
+ * 2. */
 struct heap {
     int64_t entry[TOP_K_MAX];
     int k, have;
@@ -166,7 +167,7 @@ static void fill(struct heap *h, const float *v, int64_t n, int64_t first)
     h->least = of_order((int32_t)(h->entry[0] >> 32));
 }
 
-/* Of n elements, those that are among the best so far. */
+/* Adds those of n elements that are among the best so far. */
 static void consider(struct heap *h, const float *v, int64_t n, int64_t first)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -177,7 +178,7 @@ static void consider(struct heap *h, const float *v, int64_t n, int64_t first)
     }
 }
 
-/* Of at most SUMS vectors from index `first` on, those that have an element above `least`. */
+/* Adds the elements above `least` of at most SUMS vectors from index `first` on. */
 INLINE void consider_some(int type, struct heap *h, const char *x, int64_t first,
                           int64_t end)
 {

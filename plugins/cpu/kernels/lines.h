@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* lines.h - rows of a and c of matmul and matmul_id, for products with weights of block types: rows
- * of a as floats, or rounded to 8 bits; sums that become results. */
+ * of a as floats or rounded to 8 bits, and storing sums as results. */
 #ifndef CPU_LINES_H
 #define CPU_LINES_H
 
 #include "blocktypes.h"
 #include "rounded.h"
 
-/* What the arguments of both ops say about rows. `a_rows`: those that are prepared. */
+/* The common facts about the rows of both ops. `a_rows`: the rows that are prepared. */
 struct lines {
     int64_t a_rows, c_rows, n, k;
     int a_type, b_type;
@@ -18,7 +18,7 @@ static inline bool has_experts(const struct plan *plan)
     return plan->row->op == HW_OP_MATMUL_ID;
 }
 
-/* How many rows of a there are for each token of matmul_id: 1 where its experts share one. */
+/* The rows of a per token of matmul_id: 1 if its experts share a row. */
 static inline int64_t rows_of_token(const struct matmul_id_args *m)
 {
     return m->a.stride[2] ? m->used : 1;
@@ -42,7 +42,7 @@ static inline int64_t rows_of(const struct plan *plan)
     return (c->rank == 4 ? c->extent[0] : 1) * m->batch1 * m->m;
 }
 
-/* Where b is a single matrix, all rows of a are multiplied by it together. */
+/* If b is a single matrix, all rows of a are multiplied by it together. */
 struct matrices {
     int64_t count, rows; /* of a and c, for each */
 };
@@ -58,7 +58,7 @@ static inline struct matrices matrices_of(const struct plan *plan)
                         : (struct matrices){ rows_of(plan) / m->m, m->m };
 }
 
-/* What matrix number `matrix` of c is multiplied by. */
+/* The matrix that is multiplied for matrix number `matrix` of c. */
 static inline char *matrix_of_b(const struct plan *plan, int64_t matrix)
 {
     const struct matmul_args *m = &plan->lowered.args.matmul;
@@ -82,7 +82,7 @@ static inline struct lines lines_of(const struct plan *plan)
                            .b_type = m->b_type };
 }
 
-/* Where row r of a begins: r counts all rows of all matrices. */
+/* The address of row r of a: r counts all rows of all matrices. */
 struct line {
     char *at;
     int64_t step; /* bytes from element to element */
@@ -143,7 +143,7 @@ INLINE vf bias_of(int type, const char *bias, int64_t col, int64_t n)
                              : vf_set(0);
 }
 
-/* A row of c, and what is added to it. */
+/* A row of c, and its bias. */
 struct result {
     char *c;
     const char *bias;
@@ -180,7 +180,7 @@ static void put_sums(const struct result *to, int64_t col, int64_t count, const 
 
 /* ---- rows of a as floats, in the shared workspace ---- */
 
-/* Such rows are filled up with zeros, which is what some products read beyond their ends. */
+/* The length of a row of floats, padded with zeros: some products read beyond the end of a row. */
 static inline int64_t float_pitch(const struct plan *plan)
 {
     enum { WHOLE = 256 };
@@ -215,7 +215,7 @@ static inline void prepare_floats(const struct plan *plan, int64_t first, int64_
         floats_of_row(plan, r, row_of_x(plan, r));
 }
 
-/* What prepares `bytes` for each row of a. */
+/* Sets the function that prepares `bytes` for each row of a. */
 static inline void plan_prepare(struct plan *plan, plan_run_fn *prepare, uint64_t bytes)
 {
     const struct lines l = lines_of(plan);

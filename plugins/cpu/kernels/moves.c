@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* copy, get_rows and set_rows as the texts of these names in kernels/ define them, but without
- * block types: from floats to floats, unchanged bytes, and elements that are transposed. */
+/* copy, get_rows and set_rows as kernels/ defines them, but without block types: floats to floats,
+ * unchanged bytes, and transposed elements. */
 #include "moves.h"
 
 DECLARE_PLAN(copy);
@@ -40,7 +40,7 @@ static void same_16(char *to, const char *from, int64_t n)
     memcpy(to, from, (size_t)n * 2);
 }
 
-/* By the type of the output, then by that of the input, of which HW_F32 is the first. */
+/* By the type of the output, then by the type of the input; HW_F32 is the first. */
 static convert_fn *const converts[3][3] = {
     { same_32, from_f16_to_f32, from_bf16_to_f32 },
     { from_f32_to_f16, same_16, from_bf16_to_f16 },
@@ -68,7 +68,7 @@ static void run_convert(const struct plan *plan, int64_t group, int64_t end,
 
 /* ---- unchanged bytes ---- */
 
-/* The bytes of an element that is copied unchanged; 0 for one that is not. */
+/* The bytes of an element that is copied unchanged; 0 if it is not. */
 static int64_t bytes_of_bits(int type)
 {
     return type == STORAGE_I8    ? 1
@@ -94,8 +94,8 @@ static void run_bytes(const struct plan *plan, int64_t group, int64_t end, uint3
 /* ---- transposed elements ---- */
 
 /* A matrix whose elements are neighbours along p in the output and along q in the input. Elements
- * move by squares, through a copy of one, so that each line of memory is read and written whole:
- * those of a column often share too few places of a cache. */
+ * move in squares, through a temporary copy, so that each line of memory is read and written whole:
+ * the lines of a column often share too few sets of a cache. */
 enum { SQUARE = 32, LINE = 64 };
 
 struct matrix {
@@ -137,14 +137,14 @@ static void move_square(const struct matrix *m, int64_t bytes)
         move_uint64(m);
 }
 
-/* Whether elements are neighbours along the rows of the output, and from row to row in the
- * input; else it is the other way round. */
+/* Whether elements are neighbours along the rows of the output, and from row to row in the input;
+ * otherwise it is the reverse. */
 static bool is_gather(const struct copy_args *a)
 {
     return a->dst_step == bytes_of_bits(a->dst_type);
 }
 
-/* All of the matrix in which row 0 of those numbered (i0, i1) is. */
+/* The whole matrix that contains row 0 of the rows numbered (i0, i1). */
 static struct matrix matrix_of(const struct copy_args *a)
 {
     return is_gather(a) ? (struct matrix){ .p = a->cols,
@@ -190,8 +190,8 @@ static void run_transpose(const struct plan *plan, int64_t first, int64_t end,
     }
 }
 
-/* Whether there is a matrix to transpose, one whose columns share few places of a cache: with other
- * distances between its rows, the portable kernel is as fast. */
+/* Whether there is a matrix to transpose whose columns share few sets of a cache: with other
+ * distances between rows, the portable kernel is as fast. */
 static bool is_transposed(const struct copy_args *a, int64_t bytes)
 {
     enum { FEW = 64, CLOSE = 1024 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* moves.h - what copies, get_rows and set_rows of all types share: which rows are read and written,
- * and that something converts them. */
+/* moves.h - shared by copies, get_rows and set_rows of all types: the rows to read and write, and
+ * the loop that calls a conversion. */
 #ifndef CPU_MOVES_H
 #define CPU_MOVES_H
 
@@ -11,7 +11,7 @@ typedef void convert_fn(char *to, const char *from, int64_t n);
 
 /* ---- tables ---- */
 
-/* The number in the table of row i; both ops have the same arguments. */
+/* The table's row number for row i; both ops have the same arguments. */
 static inline int64_t number_at(const struct plan *plan, int64_t i)
 {
     const struct rows_args *a = &plan->lowered.args.get_rows;
@@ -25,7 +25,7 @@ static inline int64_t number_at(const struct plan *plan, int64_t i)
                                   : *(const int32_t *)(const void *)at;
 }
 
-/* The first byte of row `number` of the table that output row i reads. */
+/* The first byte of row `number` of the table, which output row i reads. */
 static inline const char *table_row(const struct plan *plan, int64_t i, int64_t number)
 {
     const struct rows_args *a = &plan->lowered.args.get_rows;
@@ -35,7 +35,7 @@ static inline const char *table_row(const struct plan *plan, int64_t i, int64_t 
            i1 % a->from_extents.n[1] * a->from.stride[1] + number * a->from.stride[2];
 }
 
-/* The first byte of row `number` of the table that input row i goes to. */
+/* The first byte of row `number` of the table, the target of input row i. */
 static inline char *row_to_set(const struct plan *plan, int64_t i, int64_t number)
 {
     const struct rows_args *a = &plan->lowered.args.set_rows;
@@ -59,7 +59,7 @@ static inline void get_rows_by(convert_fn *fn, const struct plan *plan, int64_t 
     }
 }
 
-/* Rows whose numbers no row has are left out. */
+/* Row numbers outside the table are skipped. */
 static inline void set_rows_by(convert_fn *fn, const struct plan *plan, int64_t first,
                                int64_t end)
 {
@@ -74,7 +74,7 @@ static inline void set_rows_by(convert_fn *fn, const struct plan *plan, int64_t 
 
 /* ---- copies of contiguous rows ---- */
 
-/* Where element `first` of row `row` of an operand of copy is. */
+/* The address of element `first` of row `row` of an operand of copy. */
 static inline char *place_of(void *base, const struct place *place,
                              const struct copy_args *a, int32_t type,
                              const struct stretch *s)

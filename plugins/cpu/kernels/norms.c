@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* rmsnorm, add_rmsnorm and layernorm, as the portable kernels of these names define them: a row is
- * read from memory once, by the first sum over it, and from the cache when it is scaled. */
+/* rmsnorm, add_rmsnorm and layernorm, as defined by the portable kernels of these names. The first
+ * sum reads a row from memory; scaling reads it from the cache. */
 #include "words.h"
 
 DECLARE_PLAN(rmsnorm);
@@ -63,7 +63,7 @@ INLINE float add_squares(int type, char *residual, const char *x, int64_t cols)
     return total(sum);
 }
 
-/* y = unit * x * scale * weight, whose type is 0 if there is none. */
+/* y = unit * x * scale * weight. `weight_type` is 0 if there is no weight. */
 INLINE void scale_row(int type, int weight_type, const struct row *r, const void *x,
                       float unit, float scale)
 {
@@ -84,8 +84,9 @@ INLINE void scale_row(int type, int weight_type, const struct row *r, const void
     }
 }
 
-/* Squares of huge values overflow and those of tiny ones vanish: then the sum is computed again,
- * in another unit, and the row is scaled in it, as 1/x of the largest x is not a normal number. */
+/* Squares of huge values overflow, and squares of tiny ones vanish. Then the sum is computed again
+ * in another unit, and the row is scaled in that unit, because 1/x of the largest x is not a normal
+ * number. */
 INLINE void norm_row(int type, int weight_type, const struct row *r)
 {
     const void *x = r->residual ? r->residual : r->x;
@@ -99,7 +100,7 @@ INLINE void norm_row(int type, int weight_type, const struct row *r)
     scale_row(type, weight_type, r, x, unit, 1.0f / sqrtf(mean + r->eps * unit * unit));
 }
 
-/* The weight is of the same type, or f32, or there is none. */
+/* The weight has the same type, or is f32, or is absent. */
 static void norm_f32(const struct row *r, int weight_type)
 {
     if (weight_type)
@@ -253,8 +254,8 @@ INLINE void centre_row(int type, int weight_type, const struct centred_row *r,
     }
 }
 
-/* The sum of a row gives an estimate of the mean, which the mean of the deviations from it
- * corrects. Huge values and tiny deviations are summed again, in another unit, as in norm_row(). */
+/* The sum of a row gives an estimate of the mean, and the mean deviation from it corrects the
+ * estimate. Huge values and tiny deviations are summed again in another unit, as in norm_row(). */
 INLINE void layernorm_row(int type, int weight_type, const struct centred_row *r)
 {
     struct centring c = { .unit = 1.0f };
@@ -272,7 +273,7 @@ INLINE void layernorm_row(int type, int weight_type, const struct centred_row *r
         s = deviations(type, r, c.mean, c.unit);
     }
     c.rest = s.sum / cols;
-    /* Where all elements are equal, and eps vanishes beside them, this is what rounding left. */
+    /* The rounding error if all elements are equal and eps is negligible beside them. */
     const float squares = s.squares / cols, variance = squares - c.rest * c.rest,
                 least = squares * 0x1p-24f;
     c.scale = 1.0f /
@@ -280,7 +281,8 @@ INLINE void layernorm_row(int type, int weight_type, const struct centred_row *r
     centre_row(type, weight_type, r, &c);
 }
 
-/* Weight and bias are of one type, that of x or f32. On f32, the portable kernel is as fast. */
+/* Weight and bias share one type: the type of x, or f32. For f32, the portable kernel is as
+ * fast. */
 static void layernorm(int type, int weight_type, const struct centred_row *r)
 {
     if (type == HW_F16 && weight_type == HW_F32)

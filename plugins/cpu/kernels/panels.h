@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* panels.h - packing (pack.h) in vectors, for weights that are not packed yet: rows of GGML's
- * blocks become a panel, in about the time that four rows of a are multiplied by it.
+ * blocks become a panel, in about the time of multiplying it by four rows of a.
  *
- * Sixteen bytes of each row, four words of codes, are loaded at once and transposed, so that the
- * same word of all rows is a line. */
+ * Sixteen bytes of each row, four words of codes, are loaded at once and transposed, so that a line
+ * has the same word of all rows. */
 #ifndef CPU_PANELS_H
 #define CPU_PANELS_H
 
@@ -66,7 +66,7 @@ INLINE uint8_t *put_f16s(uint8_t *to, struct rows b, int at)
 
 /* ---- codes of types whose runs are blocks ---- */
 
-/* Four words as they are, but for the bits of `flip`. */
+/* Stores four words with the bits of `flip` inverted. */
 INLINE uint8_t *put_codes(uint8_t *to, struct rows b, int at, int flip)
 {
     struct words line[PIECE];
@@ -88,7 +88,7 @@ INLINE vi every_fourth(vi word)
     return (word | vi_shr(word, 12)) & vi_set(0xff);
 }
 
-/* From a number of 32 bits, one for each element. */
+/* Reads a 32-bit number with one bit per element. */
 INLINE uint8_t *put_fifths(uint8_t *to, struct rows b, int at)
 {
     struct words line[PIECE];
@@ -112,7 +112,7 @@ INLINE void load_eight(struct words *line, struct rows b, int at)
     load_lines(line + PIECE, b, at + PIECE_BYTES);
 }
 
-/* Codes of 4 bits of eight words, from bit `shift` of a byte on, 0 or 4. */
+/* Stores the 4-bit codes of eight words, from bit `shift` of a byte on, 0 or 4. */
 INLINE uint8_t *put_halves(uint8_t *to, const struct words *line, int shift)
 {
     const vi low = vi_set(0x0f0f0f0f), high = vi_set((int32_t)0xf0f0f0f0);
@@ -128,8 +128,8 @@ INLINE uint8_t *put_halves(uint8_t *to, const struct words *line, int shift)
     return to;
 }
 
-/* Bytes have n fields, of as many runs: field j of line i becomes field i of line j. Fields are
- * exchanged by halves of the lines, then by quarters. */
+/* Bytes have n fields, one per run: field j of line i becomes field i of line j. Fields are
+ * exchanged between halves of the lines, then between quarters. */
 INLINE void turn_fields(struct words *line, int n)
 {
     UNROLL
@@ -145,8 +145,8 @@ INLINE void turn_fields(struct words *line, int n)
                 }
 }
 
-/* The shares of q4_K and q5_K, of 6 bits each, as bytes: of runs 0 to 3 and 4 to 7 in the scale,
- * and in the minimum. The block begins with two f16, and its shares follow. */
+/* The 6-bit shares of q4_K and q5_K as bytes: of runs 0 to 3 and 4 to 7, in the scale and in the
+ * minimum. The block begins with two f16, then its shares. */
 struct shares {
     struct words scale[2], least[2];
 };
@@ -254,8 +254,8 @@ INLINE void put_q6_K(uint8_t *to, struct rows b)
 
 /* ---- panels ---- */
 
-/* Asks for the blocks of the next panel, which are below: sixteen rows are more streams than
- * processors fetch ahead of. Of blocks that are shorter than a line, for each few. */
+/* Prefetches the blocks of the next panel, in the rows below: sixteen rows are more streams than
+ * processors prefetch. If several blocks fit in a line, only one of them requests it. */
 INLINE void fetch_below(struct rows b, int bytes, int64_t block)
 {
     enum { LINE = 64, TO_SECOND_CACHE = 2 };
@@ -280,7 +280,7 @@ INLINE void fetch_below(struct rows b, int bytes, int64_t block)
 PACKED_TYPES(X)
 #undef X
 
-/* The same bytes as packed_write() makes of blocks, which takes the last rows of a matrix. */
+/* Writes the same bytes as packed_write(), which packs the last rows of a matrix. */
 static void write_panel(const struct packed_rows *from, uint8_t *panel)
 {
     if (from->count < PACKED_ROWS) {

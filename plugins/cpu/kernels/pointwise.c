@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* silu, swiglu, activation, glu, add, mul, sub, div and scale, as the portable kernels of these
- * names define them. Each function has a loop for each type of floats; the last few elements of a
- * stretch go through the same loop in a vector of their own. Of add, mul, sub, div and scale, the
- * portable kernel is as fast as memory is on f32. */
+/* silu, swiglu, activation, glu, add, mul, sub, div and scale, as defined by the portable kernels
+ * of these names. Each function has a loop for each type of floats; the last few elements of a
+ * stretch go through the same loop, padded to a vector. On f32, the portable add, mul, sub, div and
+ * scale already run at the speed of memory. */
 #include "curves.h"
 #include "spans.h"
 
@@ -16,7 +16,7 @@ DECLARE_PLAN(sub);
 DECLARE_PLAN(div);
 DECLARE_PLAN(scale);
 
-/* What a loop reads and writes. `p` and `q` are the numbers of its function. */
+/* The operands of a loop. `p` and `q` are the numbers of its function. */
 struct work {
     char *y;
     const char *a, *b;
@@ -46,8 +46,7 @@ INLINE vf expm1_of(vf x)
     return vf_if_less(vf_abs(x), vf_set(0.34657359f), near_zero, vf_exp(x) - vf_set(1.0f));
 }
 
-/* The tail of the normal distribution beyond t >= 0, as normal_tail_f32() of prelude/math.h has
- * it. */
+/* The tail of the normal distribution beyond t >= 0, like normal_tail_f32() of prelude/math.h. */
 INLINE vf normal_tail(vf t)
 {
     const vf k = vf_set(1.0f) / vf_fma(vf_set(0.34f), t, vf_set(1.0f));
@@ -127,7 +126,7 @@ NARROW_TYPES(SUM_LOOPS, div, /)
 #define SCALE_LOOP(TYPE, type, value) LOOP(scale_##type, TYPE, value)
 NARROW_TYPES(SCALE_LOOP, vf_fma(x, p, q))
 
-/* By type, of which HW_F32 is the first. */
+/* By type; HW_F32 is the first. */
 #define BY_TYPE(name)                                                                      \
     {                                                                                      \
         name##_f32, name##_f16, name##_bf16                                                \
@@ -183,8 +182,8 @@ static void compute(loop_fn *loop, const struct work *w, int64_t n, int64_t byte
                     n - whole, bytes);
 }
 
-/* An op: its operands, NULL for one that it does not have, and the loops of its types. `one`: b
- * has one value per row, which the loop takes as p. */
+/* An op: its operands (NULL if absent) and the loops of its types. `one`: b has one value per row,
+ * which the loop takes as p. */
 struct task {
     const struct place *y, *a, *b;
     int64_t n1, n2, cols;
@@ -242,7 +241,7 @@ static void run_task(const struct plan *plan, const struct task *t, int64_t grou
         return NULL;                                                                       \
     }
 
-/* The members of a task that the arguments of all these ops have. */
+/* The members of a task that all these ops' arguments have. */
 #define SHAPE_OF(s) .y = &(s)->y, .n1 = (s)->n1, .n2 = (s)->n2, .cols = (s)->cols
 
 RUN(silu)
@@ -313,7 +312,7 @@ RUN(scale)
 }
 PLAN_OF(scale)
 
-/* The arguments of these four lie at one place, and so do their outputs' types. */
+/* These four ops have the same layout of arguments, including the type of the output. */
 static void run_binary(const struct plan *plan, enum binary_kind kind, int64_t first,
                        int64_t end)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* rope, as kernels/rope.c defines it: what a pair turns per position is computed once for all
- * tokens, sines and cosines once for all heads of a token, and heads are rotated in vectors. */
+/* rope, as kernels/rope.c defines it. The frequency of a pair is computed once for all tokens,
+ * sines and cosines once for all heads of a token, and heads are rotated in vectors. */
 #include "words.h"
 
 DECLARE_PLAN(rope);
 
-/* A thread's memory, all of a->dims elements but `turn`, which has half as many. With
- * `interleaved`, cosines are in both places of a pair, and sines as -sine, sine. */
+/* A thread's memory, a->dims elements each, but half as many for `turn`. With `interleaved`,
+ * cosines are in both places of a pair, and sines as -sine, sine. */
 struct tables {
     uint64_t *frequency; /* of each pair, in 2^-64 of a turn */
     float *cosine, *sine;
@@ -37,7 +37,7 @@ static uint64_t scaled(uint64_t a, uint64_t b)
     return (uint64_t)((wide)a * b >> 64);
 }
 
-/* frequency / factor: the factor is m * 2^(e - 23), and the division by m is a long one. */
+/* frequency / factor. The factor is m * 2^(e - 23); long division divides by m. */
 static uint64_t divided(uint64_t frequency, float factor)
 {
     uint32_t u;
@@ -50,7 +50,7 @@ static uint64_t divided(uint64_t frequency, float factor)
     return e > -64 ? quotient << -e : 0;
 }
 
-/* What YaRN leaves of the frequency of a pair. */
+/* The frequency of a pair after YaRN's reduction. */
 static uint64_t reduced(const struct rope_args *a, uint64_t frequency, int64_t pair)
 {
     const int64_t n = pair - a->ramp_first;
@@ -70,8 +70,8 @@ static void set_frequencies(const struct plan *plan, const struct tables *t)
     }
 }
 
-/* Sine and cosine of turn / 2^32 of a turn, by polynomials around each quarter of a turn. Plain
- * numbers: compilers make vectors of loops over them. */
+/* Sine and cosine of turn / 2^32 of a turn, by polynomials around each quarter of a turn. Scalar
+ * code: compilers vectorise the loops over it. */
 struct both {
     float sine, cosine;
 };

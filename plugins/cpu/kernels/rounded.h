@@ -5,15 +5,15 @@
 
 #include "words.h"
 
-/* What 32 numbers became: codes of a scale, and the sums of each half of the codes. */
+/* The result of rounding 32 numbers: codes of a scale, and the sums of each half of the codes. */
 struct rounded_run {
     float scale;
     int32_t sum[2];
     bool good; /* or bytes cannot stand for them: scale and codes are 0 */
 };
 
-/* Numbers of a size beyond these are not worth a scale: neither they nor those whose inverse is
- * infinite occur where products are rounded. */
+/* A run is not rounded if its largest number is outside this range, which keeps scales and their
+ * inverses finite. */
 static const float smallest = 1e-34f, largest = 1e34f;
 
 INLINE struct rounded_run round_run(int8_t *code, const float *x)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* softmax, as kernels/softmax.c defines it: a row is read from memory once, by the maximum of
- * t = scale * x + slope * mask. f32 without a mask is then read again from the cache, and its
- * exponentials lie in y until their sum is known; other rows are kept as f32 in the thread's own
+/* softmax, as kernels/softmax.c defines it. A row is read from memory once, for the maximum of t =
+ * scale * x + slope * mask. A row of f32 without a mask is then read again from the cache, and y
+ * holds its exponentials until their sum is known; other rows are kept as f32 in the thread's
  * memory. */
 #include "curves.h"
 
@@ -12,7 +12,7 @@ enum { SUMS = 4 }; /* side by side: an addition takes several cycles */
 /* A row. */
 struct row {
     char *y;
-    const char *x, *mask; /* mask: NULL if it is one value, which is in `flat` then */
+    const char *x, *mask; /* mask: NULL if it is a single value, stored in `flat` */
     int64_t cols;
     int mask_type;
     float scale, slope, flat, sink; /* sink: -inf if there is none */
@@ -28,7 +28,7 @@ INLINE vf t_of(int type, int mask_type, const struct row *r, int64_t i)
     return t;
 }
 
-/* That of the last n elements; beyond them it is -inf, which changes neither the maximum nor the
+/* t of the last n elements. The lanes beyond are -inf, which changes neither the maximum nor the
  * sum. */
 INLINE vf t_of_part(int type, int mask_type, const struct row *r, int64_t i, int64_t n)
 {
@@ -38,7 +38,7 @@ INLINE vf t_of_part(int type, int mask_type, const struct row *r, int64_t i, int
     return vf_part(t, n, vf_set(-INFINITY));
 }
 
-/* The maximum of t; keeps t at `to` unless that is NULL. A NaN makes the sum one, whatever the
+/* The maximum of t; stores t at `to` unless that is NULL. A NaN makes the sum NaN, whatever the
  * maximum is. */
 INLINE float greatest_t(int type, int mask_type, const struct row *r, float *to)
 {
@@ -83,7 +83,7 @@ KEEP(HW_BF16, bf16)
 
 /* ---- exponentials ---- */
 
-/* A row of f32 of which t = scale * x + flat is one less multiplication than from its operands. */
+/* A row of f32; t = scale * x + flat takes one multiplication less than from the op's operands. */
 struct line {
     const float *x;
     int64_t cols;
@@ -157,7 +157,7 @@ INLINE void log_line(int type, char *y, const struct line *l, float greatest, fl
     }
 }
 
-/* y from t, which `l` has. `at` is where exponentials lie meanwhile: y itself, or where t is. */
+/* y from t in `l`. The exponentials are stored at `at` meanwhile: in y, or over t. */
 INLINE void finish(int type, const struct row *r, const struct line *l, float *at,
                    float greatest, bool log_form)
 {

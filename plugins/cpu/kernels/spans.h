@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* spans.h - the groups of elementwise ops: spans of ELEMENT_SPAN neighbours of a row. Those of one
- * row that a thread takes together are one stretch. */
+/* spans.h - the groups of elementwise ops: spans of ELEMENT_SPAN neighbours of a row. A stretch is
+ * the spans of one row that a thread takes together. */
 #ifndef CPU_SPANS_H
 #define CPU_SPANS_H
 
@@ -11,8 +11,8 @@ struct stretch {
     int64_t row, first, count;
 };
 
-/* The stretch that begins with group `*group` and ends before group `end` or with the row.
- * `*group` becomes the group after it. */
+/* The stretch that begins with group `*group` and ends before group `end` or with the row. Sets
+ * `*group` to the group after it. */
 static inline struct stretch next_stretch(int64_t *group, int64_t end, int64_t cols)
 {
     const int64_t spans = (cols + ELEMENT_SPAN - 1) / ELEMENT_SPAN;

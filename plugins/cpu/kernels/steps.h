@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* steps.h - rows of GGML's blocks as they lie in memory: codes and scales as vectors along K.
+/* steps.h - rows of GGML's blocks as stored in memory: codes and scales as vectors along K.
  *
- * Eight runs of 32 elements, one block of the K types, are a step: what is not proportional to
- * elements, such as scales, is computed for a step at once. */
+ * A step is eight runs of 32 elements, one block of the K types. Anything that is not proportional
+ * to elements, such as scales, is computed once per step. */
 #ifndef CPU_STEPS_H
 #define CPU_STEPS_H
 
@@ -13,7 +13,7 @@ enum {
     STEP = STEP_RUNS * PACKED_RUN,                     /* elements */
     STEP_BYTES = 34 * STEP_RUNS,                       /* of any type, at most */
     RUN_VECTORS = PACKED_RUN / (PACKED_WORDS * LANES), /* of codes in a run */
-    STEP_VECTORS = STEP_RUNS / LANES /* of numbers of which a run has one */
+    STEP_VECTORS = STEP_RUNS / LANES /* of the values of which a run has one */
 };
 
 /* The bytes from a run to the next one; 0 for K types, which have all runs in one block. */
@@ -29,7 +29,7 @@ INLINE int step_bytes(int type)
 
 /* ---- codes ---- */
 
-/* Where codes of 4 bits begin in a block that has a run. */
+/* The start of the 4-bit codes in a block with a single run. */
 INLINE int halves_at(int type)
 {
     return type == HW_Q4_0 ? 2 : type == HW_Q4_1 ? 4 : type == HW_Q5_0 ? 6 : 8;
@@ -59,7 +59,7 @@ INLINE vi k_codes(int type, const uint8_t *block, int run, int v)
     return code | (bits_of(vi_load(block + 16 + at), run, 4) & vi_set(0x10101010));
 }
 
-/* Vector v of the codes of a run, as dot_add() takes them. `block` is that of the run. */
+/* Vector v of a run's codes in the form that dot_add() takes. `block` is the run's block. */
 INLINE vi codes_of_run(int type, const uint8_t *block, int run, int v)
 {
     if (has_shares(type))
@@ -75,8 +75,7 @@ INLINE vi codes_of_run(int type, const uint8_t *block, int run, int v)
 
 /* ---- scales ---- */
 
-/* Of a step: what codes are multiplied by, for each run or, for q6_K, half a run; and what is added
- * then. */
+/* For a step: the factors of codes, for each run or, for q6_K, half a run, and the addends. */
 struct step_factors {
     vf scale[2 * STEP_VECTORS], less[STEP_VECTORS];
 };
@@ -131,8 +130,8 @@ INLINE void factors_of_step(int type, struct step_factors *f, const uint8_t *blo
 
 /* ---- steps ---- */
 
-/* The step of a row at `b`, of which `left` elements are left. If they are fewer than a step, they
- * are copied to `rest`, followed by zeros. */
+/* The step of a row at `b`, with `left` elements left. If they are fewer than a step, they are
+ * copied to `rest` and padded with zeros. */
 INLINE const uint8_t *whole_step(int type, const uint8_t *b, int64_t left, uint8_t *rest)
 {
     if (has_shares(type) || left >= STEP)
@@ -142,7 +141,7 @@ INLINE const uint8_t *whole_step(int type, const uint8_t *b, int64_t left, uint8
     return rest;
 }
 
-/* What makes weights of codes, for each run or, for q6_K, half a run. */
+/* Turns codes into weights, for each run or, for q6_K, half a run. */
 struct float_factors {
     float scale[2 * STEP_RUNS], less[STEP_RUNS];
 };

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* tile.h - products of tiles in registers, and how operands get into the form that they need: a as
- * rows of f32, TILE_PITCH apart, b as panels of PANEL_COLS columns (pack.h). What is missing of the
- * last panel is zeros. */
+/* tile.h - products of tiles in registers, and conversion of the operands: a to rows of f32,
+ * TILE_PITCH apart, b to panels of PANEL_COLS columns (pack.h). The last panel is padded with
+ * zeros. */
 #ifndef CPU_TILE_H
 #define CPU_TILE_H
 
 #include "words.h"
 
-/* Where processors multiply pairs of bf16, a text that is compiled for them does nothing else: all
- * panels are bf16, and words of a's rows are pairs. Elsewhere they are single numbers. */
+/* If the processor multiplies pairs of bf16, a text compiled for that does nothing else: all panels
+ * are bf16, and words of a's rows are pairs. Elsewhere words are single numbers. */
 #if defined(HAS_PAIRS)
 enum { PAIRS = 1 };
 #else
@@ -29,9 +29,10 @@ enum {
     PANEL_COLS = PACKED_ROWS,
     PARTS = PANEL_COLS / LANES, /* vectors of a panel */
 #if defined(__AVX512F__)
-    TILE_ROWS = 14, /* of TILE_VECS sums each: the vectors of b and one of a are besides */
+    /* of TILE_VECS sums each; b's vectors and one of a need registers, too */
+    TILE_ROWS = 14,
     TILE_PANELS = 2,
-    TILE_WORDS = 384, /* TILE_ROWS of this length stay in the cache of the first level */
+    TILE_WORDS = 384, /* TILE_ROWS of this length stay in the first-level cache */
 #else
     TILE_ROWS = 6,
     TILE_PANELS = 1,
@@ -39,27 +40,27 @@ enum {
 #endif
     TILE_VECS = TILE_PANELS * PARTS,
     TILE_COLS = TILE_PANELS * PANEL_COLS,
-    /* An odd number of lines, or rows would fall into the same places of the cache. */
+    /* An odd number of lines: otherwise rows would map to the same sets of the cache. */
     TILE_PITCH = TILE_WORDS + 16,
     IN_WORD = 1 + PAIRS,               /* numbers of a row of a */
     TILE_DEPTH = TILE_WORDS * IN_WORD, /* along k */
     /* With few rows of a, memory is slower than their products: more panels are read at once, so
-     * that hardware sees more streams. */
+     * that the processor sees more streams. */
     WIDE_ROWS = LANES == 16 ? 6 : 2,
     WIDE_PANELS = 2 * TILE_PANELS,
-    /* What is asked for ahead of use, in bytes: of a panel, into the first cache, */
+    /* Prefetch distances in bytes: a panel, into the first-level cache; */
     TILE_SOON = 2048,
-    WIDE_SOON = 1024, /* with few rows, into the second one, */
-    COLD_SOON = 4096, /* of f32 that no row has read yet, */
+    WIDE_SOON = 1024, /* with few rows, into the second-level cache; */
+    COLD_SOON = 4096, /* f32 that no row has read yet; */
     COPY_SOON = 256,  /* of a row that is copied; */
     COPY_ROWS = 4,    /* rows */
-    RUN_WORDS = 16    /* how often a tile asks for lines of c and of what comes next */
+    RUN_WORDS = 16    /* how often a tile prefetches lines of c and of the next data */
 };
 
 /* ---- the product ---- */
 
-/* What comes next and is in memory: `left` lines, `each` at a time. Lines asked for all at once
- * would keep those of b waiting. */
+/* The next data in memory: `left` lines, `each` at a time. Requesting all at once would delay the
+ * lines of b. */
 struct ahead {
     const char *at;
     int64_t stride, lines; /* of a row; how many it has */
@@ -85,12 +86,12 @@ struct tile {
     int rows;
     bool more; /* adds to c */
     bool cold; /* panels come from memory */
-    /* WIDE_PANELS: how many bytes ahead is asked for, and how many more after each line */
+    /* WIDE_PANELS: the prefetch distance in bytes, and its increase per line */
     int64_t soon, later;
     struct ahead *next; /* NULL: nothing that has to be asked for */
 };
 
-/* In run number `run` of a tile: the lines of one row of c, before they are needed. */
+/* Prefetches, in run number `run` of a tile, the lines of one row of c. */
 INLINE void ask_for_sums(const struct tile *t, int64_t run)
 {
     if (run < t->rows)
@@ -98,13 +99,13 @@ INLINE void ask_for_sums(const struct tile *t, int64_t run)
             ASK_FOR(t->c + run * t->stride, v * 64, 3);
 }
 
-/* The bytes of a panel's numbers for one k; of bf16, those of two are in one line. */
+/* The bytes of a panel's numbers for one k. In bf16, a line has the numbers of two k. */
 INLINE int panel_step(int type)
 {
     return PANEL_COLS * (type == HW_F32 ? 4 : 2);
 }
 
-/* How many words of a's rows a line of a panel is multiplied by. */
+/* The number of words of a's rows that a line of a panel is multiplied by. */
 INLINE int in_line(int type)
 {
     return type == HW_F32 || PAIRS ? 1 : 2;
@@ -126,7 +127,8 @@ INLINE vf panel_vector(int type, const char *at, int part, bool second)
     return vf_of_bits(pairs);
 }
 
-/* The products of one k, or pair: of b, numbers of lines; of a, the first words of rows. */
+/* The products of one k, or of a pair: numbers of a line of b times the first words of rows of
+ * a. */
 INLINE void add_products(int type, int rows, int panels, const char *const *b, bool second,
                          const float *a, vf *sum)
 {
@@ -231,8 +233,8 @@ INLINE void wide_tile_of(int type, const struct tile *t)
 #undef ROWS
 }
 
-/* c = a . b, or c += a . b, for 1 .. TILE_ROWS rows and TILE_PANELS panels of `type`; the sums of a
- * row do not depend on how many rows there are. */
+/* c = a . b, or c += a . b, for 1 .. TILE_ROWS rows and TILE_PANELS panels of `type`. The sums of a
+ * row do not depend on the number of rows. */
 static void tile_multiply(int type, const struct tile *t)
 {
     if (PAIRS)
@@ -245,7 +247,7 @@ static void tile_multiply(int type, const struct tile *t)
         tile_of(HW_BF16, t);
 }
 
-/* The same for 1 .. WIDE_ROWS rows and WIDE_PANELS panels. */
+/* Like tile_multiply(), for 1 .. WIDE_ROWS rows and WIDE_PANELS panels. */
 static void wide_tile_multiply(int type, const struct tile *t)
 {
     if (PAIRS)
@@ -260,13 +262,13 @@ static void wide_tile_multiply(int type, const struct tile *t)
 
 /* ---- operands ---- */
 
-/* A part of an operand as it is stored: `rows` rows of `cols` elements. */
+/* A part of an operand as stored: `rows` rows of `cols` elements. */
 struct block {
     const char *from;
     int64_t stride, rows, cols;
 };
 
-/* Copies rows; of each, `width` floats are written, at least `cols`, with zeros at the end. */
+/* Copies rows, padding each with zeros to `width` floats; `width` is at least `cols`. */
 INLINE void copy_block(int type, const struct block *b, float *to, int64_t pitch,
                        int64_t width)
 {
@@ -283,8 +285,8 @@ INLINE void copy_block(int type, const struct block *b, float *to, int64_t pitch
     }
 }
 
-/* Copies rows to panels, `panel` floats apart: `width` columns, at least `cols`, with zeros at the
- * end. */
+/* Copies rows to panels, `panel` floats apart, padding each with zeros to `width` columns; `width`
+ * is at least `cols`. */
 INLINE void spread_block(int type, const struct block *b, float *to, int64_t panel,
                          int64_t width)
 {
@@ -302,9 +304,9 @@ INLINE void spread_block(int type, const struct block *b, float *to, int64_t pan
     }
 }
 
-/* Copies a block whose rows are the columns of `to`. Of each row of that, `width` floats are
- * written, at least as many as the block has rows, with zeros at the end. Hardware does not foresee
- * as many streams as LANES. */
+/* Copies a block whose rows are the columns of `to`. Pads each row of `to` with zeros to `width`
+ * floats, at least the block's number of rows. Prefetches: LANES streams are too many for the
+ * processor. */
 INLINE void turn_block(int type, const struct block *b, float *to, int64_t pitch,
                        int64_t width)
 {

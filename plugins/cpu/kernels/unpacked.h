@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* unpacked.h - what products share that take weights as GGML's blocks have them (steps.h): strips
- * of rows of b times rows of a; how the work is cut into groups. */
+/* unpacked.h - shared by products that take weights as GGML's blocks (steps.h): strips of rows of b
+ * times rows of a, and the division of the work into groups. */
 #ifndef CPU_UNPACKED_H
 #define CPU_UNPACKED_H
 
@@ -27,7 +27,7 @@ struct strip {
 typedef void step_fn(int type, int tokens, int rows, const uint8_t *const *b,
                      const void *const *x, vf *sum);
 
-/* How a step is multiplied, how many bytes it has in a row of a, and whether a single row of b is
+/* The function for a step, the bytes of a step in a row of a, and whether a single row of b is
  * multiplied as fast as several. */
 struct product {
     step_fn *add;
@@ -35,9 +35,8 @@ struct product {
     bool one_stream;
 };
 
-/* Rows of b that are multiplied at once by `tokens` rows of a: more are more sums than registers
- * hold. With up to two, q8_0 needs so little computing that memory is waited for, and it delivers a
- * single stream fastest. */
+/* Rows of b that `tokens` rows of a multiply at once: more sums would not fit in registers. With
+ * one or two tokens, q8_0 waits for memory, which delivers a single stream fastest. */
 INLINE int rows_at_once(int type, int tokens, struct product product)
 {
     if (tokens > 2)
@@ -45,9 +44,9 @@ INLINE int rows_at_once(int type, int tokens, struct product product)
     return type == HW_Q8_0 && product.one_stream ? 1 : MOST_AT_ONCE;
 }
 
-/* Asks for the bytes of the rows of b that come next, or of the same row half a page ahead: of a
- * single stream, for each second line, since the processor fetches pairs then, and with all of them
- * it sometimes loses track. */
+/* Prefetches the next rows of b, or the same row half a page ahead. In a single stream, requests
+ * every second line: the processor then fetches pairs, and requests for all lines sometimes disturb
+ * its own prefetching. */
 INLINE void fetch_step(int type, int rows, const uint8_t *at, int64_t stride)
 {
     enum { LINE = 64, HALF_PAGE = 2048, TO_SECOND_CACHE = 2 };
@@ -57,7 +56,7 @@ INLINE void fetch_step(int type, int rows, const uint8_t *at, int64_t stride)
         ASK_FOR(at, ahead + offset, TO_SECOND_CACHE);
 }
 
-/* The rows of b from `row` on; where there are fewer, the last one is computed again. */
+/* The rows of b from `row` on. If there are fewer, the last one is computed again. */
 INLINE void multiply_rows(int type, int tokens, struct product product, struct strip *s,
                           int64_t row)
 {
@@ -115,7 +114,7 @@ INLINE void float_run(int type, int tokens, int rows, int run,
     }
 }
 
-/* A step of `tokens` rows of floats. The codes of K types lie elsewhere for each run. */
+/* A step of `tokens` rows of floats. The codes of K types are in another place for each run. */
 INLINE void float_step(int type, int tokens, int rows, const uint8_t *const *b,
                        const void *const *x, vf *sum)
 {
@@ -136,7 +135,7 @@ static const struct product in_floats = { float_step, STEP * sizeof(float), fals
 
 typedef void strip_fn(struct strip *s);
 
-/* The function that multiplies strips of a type by so many rows of a. */
+/* The function that multiplies strips of a type by that many rows of a. */
 #define STRIP_FN(function, NAME, tokens, product)                                          \
     static void function(struct strip *s)                                                  \
     {                                                                                      \
@@ -148,7 +147,7 @@ struct strip_fns {
     strip_fn *one, *two, *four;
 };
 
-/* Multiplies by n rows of a, where those beyond the last one are that again. */
+/* Multiplies by n rows of a; rows beyond the last one repeat it. */
 static void multiply_by(const struct strip_fns *fns, struct strip *s, int64_t n)
 {
     for (int64_t t = n; t < MOST_TOKENS; t++)
@@ -213,7 +212,7 @@ static inline void matmul_group(const struct plan *plan, int64_t group, square_f
 
 /* ---- matmul_id ---- */
 
-/* The expert of a choice of a token; one that does not exist is `experts`. */
+/* The expert of a token's choice; `experts` if it does not exist. */
 static inline int64_t expert_of(const struct plan *plan, int64_t token, int64_t choice)
 {
     const struct matmul_id_args *m = &plan->lowered.args.matmul_id;
@@ -223,7 +222,7 @@ static inline int64_t expert_of(const struct plan *plan, int64_t token, int64_t 
     return id >= 0 && id < m->experts ? id : m->experts;
 }
 
-/* The expert whose weights and bias are pointed to; of one that does not exist, none is read. */
+/* The expert to compute addresses with: 0 if it does not exist, and then nothing is read. */
 static inline int64_t existing(const struct matmul_id_args *m, int64_t expert)
 {
     return expert < m->experts ? expert : 0;
@@ -289,8 +288,7 @@ static inline void multiply_expert(const struct plan *plan, int64_t expert, int6
         end_choices(plan, &q, expert, multiply, thread);
 }
 
-/* Where there are few rows of c, a group is a strip of one of them, and else one of all rows of an
- * expert. */
+/* With few rows of c, a group is a strip of one row; otherwise, of all rows of an expert. */
 static inline bool by_choice(const struct plan *plan)
 {
     const struct matmul_id_args *m = &plan->lowered.args.matmul_id;
@@ -324,10 +322,10 @@ static inline void multiply_group(const struct plan *plan, int64_t group,
         matmul_group(plan, group, multiply, thread);
 }
 
-/* The most rows of a for weights of a type: beyond, packing b pays off. */
+/* The most rows of a for weights of a type; with more, packing b pays off. */
 typedef int64_t rows_fn(int type);
 
-/* Fills in all but `run` and what it needs to be prepared. Returns NULL, or why not. */
+/* Fills in everything but `run` and its preparation. Returns NULL, or the reason why not. */
 static inline const char *plan_unpacked(struct plan *plan, const struct kernel_row *row,
                                         const void *args, rows_fn *most)
 {

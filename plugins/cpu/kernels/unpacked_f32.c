@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* matmul of few rows of a, and matmul_id, with weights of block types that are not packed, in f32:
- * dot products with rows of b as they lie in a mapped file. Weights are rounded as the portable
- * kernels round them; only sums are in another order. */
+/* matmul of few rows of a, and matmul_id, with unpacked weights of block types, in f32: dot
+ * products with rows of b, as they are in a mapped file. Weights are rounded as in the portable
+ * kernels; only the order of sums differs. */
 #include "unpacked.h"
 
 DECLARE_PLAN(unpacked);
@@ -44,8 +44,8 @@ static void run_groups(const struct plan *plan, int64_t group, int64_t end, uint
         multiply_group(plan, group, multiply, thread);
 }
 
-/* More are multiplied by panels (blocks_f32), which took less time, as measured for each type: of
- * most types, with AVX-512, even of one row. With NEON, nothing was timed. */
+/* More rows are multiplied by panels (blocks_f32), which took less time when measured for each
+ * type: with AVX-512, for most types even with one row. With NEON, nothing was timed. */
 static int64_t most_rows(int type)
 {
 #if defined(__AVX512F__)
@@ -64,7 +64,7 @@ static int64_t most_rows(int type)
     return most[type];
 }
 
-/* What both rows need besides; NULL. */
+/* The common part of both rows' plans; returns NULL. */
 static const char *plan_floats(struct plan *plan)
 {
     plan->run = run_groups;
@@ -80,8 +80,8 @@ const char *PLAN(unpacked)(struct plan *plan, const struct kernel_row *row,
     return why || plan->groups == 0 ? why : plan_floats(plan);
 }
 
-/* Where more rows than these choose an expert, the portable kernel, which converts weights once for
- * many of them, is faster (AMD EPYC Zen 4: twice as fast at 64). */
+/* If more rows than this choose an expert, the portable kernel is faster, because it converts
+ * weights once for many rows (AMD EPYC Zen 4: twice as fast at 64). */
 enum { ROWS_OF_EXPERT = 24 };
 
 const char *PLAN(experts)(struct plan *plan, const struct kernel_row *row, const void *args)

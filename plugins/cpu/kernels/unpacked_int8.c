@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* matmul of few rows of a, and matmul_id, with weights of block types that are not packed, for
- * HW_PRECISION=int8: rows of a are rounded to 8 bits, and dot products of integers computed with
- * rows of b as they lie in a mapped file.
+/* matmul of few rows of a, and matmul_id, with unpacked weights of block types, for
+ * HW_PRECISION=int8: rows of a are rounded to 8 bits, and integer dot products are computed with
+ * rows of b, as they are in a mapped file.
  *
- * First, rows of a are rounded, in runs of 32 with a scale each. Then each run of a row of b is
- * one vector of codes (two with NEON), whose products with a run of a are scaled and added to the
- * sums of that row in f32. A row of a with numbers that bytes cannot stand for, such as NaN, is
+ * First, rows of a are rounded, in runs of 32 with a scale each. Then each run of a row of b
+ * becomes one vector of codes (two with NEON); its products with a run of a are scaled and added to
+ * that row's sums in f32. A row of a with numbers that bytes cannot represent, such as NaN, is
  * multiplied in floats. */
 #include "unpacked.h"
 
@@ -16,9 +16,9 @@ DECLARE_PLAN(experts_int8);
 struct rounded_step {
     int8_t code[STEP_RUNS][PACKED_RUN];
     float scale[STEP_RUNS];
-    /* of the numbers that codes stand for: what minima are multiplied by */
+    /* of the numbers that codes represent: minima are multiplied by it */
     float sum[STEP_RUNS];
-    /* what each lane of a sum begins with, for each half of a run, as codes of b have no sign */
+    /* the start of each lane of a sum, for each half of a run, as codes of b are unsigned */
     int32_t start[STEP_RUNS][2];
 };
 
@@ -34,14 +34,14 @@ static struct rounded_step *row_of_steps(const struct plan *plan, int64_t r)
     return (struct rounded_step *)plan_shared(plan) + r * steps_of(plan);
 }
 
-/* Whether row r could not be rounded: a flag, after the steps of all rows. */
+/* Whether row r could not be rounded: a flag, stored after the steps of all rows. */
 static uint8_t *wrong_of(const struct plan *plan, int64_t r)
 {
     return (uint8_t *)row_of_steps(plan, lines_of(plan).a_rows) + r;
 }
 
-/* Rounds run i of a step. A half of a run is 16 / PACKED_WORDS lanes; where both halves have the
- * same scale, lanes need not be told apart. */
+/* Rounds run i of a step. Half a run is 16 / PACKED_WORDS lanes; if both halves have the same
+ * scale, all lanes are treated alike. */
 static bool round_into(struct rounded_step *step, int i, const float *x, int type)
 {
     enum { HALF_LANES = PACKED_RUN / 2 / PACKED_WORDS };
@@ -102,7 +102,7 @@ INLINE void halves_step(int tokens, int rows, const uint8_t *const *b,
             }
 }
 
-/* The scales of `tokens` rows of a times those of a row of b, and what minima add. */
+/* The scales of `tokens` rows of a times the scales of a row of b, and the addends of minima. */
 INLINE void scales_of_step(int type, int tokens, const uint8_t *b,
                            const struct rounded_step *const *x, float scale[][STEP_RUNS],
                            vf *sum, int rows)
@@ -223,8 +223,8 @@ static void run_groups(const struct plan *plan, int64_t group, int64_t end, uint
         multiply_group(plan, group, multiply, thread);
 }
 
-/* More are multiplied by panels (blocks_int8), as measured for each type: those of q6_K take
- * longest to make. With NEON, nothing was timed. */
+/* More rows are multiplied by panels (blocks_int8). The limits were measured for each type: panels
+ * of q6_K take longest to pack. With NEON, nothing was timed. */
 static int64_t most_rows(int type)
 {
 #if defined(__AVX512VNNI__)
@@ -251,7 +251,7 @@ const char *PLAN(unpacked_int8)(struct plan *plan, const struct kernel_row *row,
     return NULL;
 }
 
-/* The same function for matmul_id, whose row has a name of its own. */
+/* The same function for matmul_id; its row needs another name. */
 const char *PLAN(experts_int8)(struct plan *plan, const struct kernel_row *row,
                                const void *args)
 {

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* words.h - vectors, for the texts of this folder: the same words for each instruction set.
+/* words.h - vector operations for the texts of this folder, with the same names for each
+ * instruction set.
  *
- * A text is compiled for each set that kernels.def names it for, with the compiler's options of
- * that set and ISA as its name. What a set has is read from the compiler's macros, but for what
- * changes a text, which meson.build asks for: WORDS_256 for the words of AVX2 where there are
- * instructions of AVX-512, too, and on AArch64 WORDS_SQUARES, WORDS_HALVES and WORDS_PAIRS. Vectors
- * of floats are added, subtracted, multiplied and divided with the operators of C.
+ * A text is compiled for each instruction set that kernels.def lists for it, with the compiler's
+ * options of that set and with ISA as its name. The compiler's macros tell which operations a set
+ * has, except for choices that change a text, which meson.build makes: WORDS_256 selects the
+ * operations of AVX2 where AVX-512 exists, too, and on AArch64 there are WORDS_SQUARES,
+ * WORDS_HALVES and WORDS_PAIRS. Vectors of floats are added, subtracted, multiplied and divided
+ * with the operators of C.
  *
  *   LANES                 floats of a vector: 16, 8 or 4
  *   vf                    LANES floats
@@ -48,10 +50,10 @@
  *   vi_store_i8(p, v)     LANES bytes of integers from -128 to 127
  *   vf_load_u8(p)         LANES bytes as floats
  *
- * Dot products of words, if HAS_DOTS: in each lane, 4 codes of `bits` bits (4, 5, 6: without a
- * sign; 8: as pack.h has them, they count as code + DOT_ZERO) times 4 bytes from -127 to 127. A sum
- * begins with dot_begin(bits, start), continues with up to 8 times sum = dot_add(bits, sum, codes,
- * bytes), and its integers are dot_end(bits, sum, start).
+ * Dot products of words, if HAS_DOTS: in each lane, 4 codes of `bits` bits times 4 bytes from -127
+ * to 127. Codes of 4, 5 and 6 bits are unsigned; codes of 8 bits count as code + DOT_ZERO, as in
+ * pack.h. A sum begins with dot_begin(bits, start), continues with up to 8 times sum =
+ * dot_add(bits, sum, codes, bytes), and ends with dot_end(bits, sum, start), its integers.
  *
  * Pieces of 16 bytes, if HAS_PIECES; a vector has four, and DOT_ZERO is 128:
  *   vf_set_piece(p)       the piece at p in each
@@ -93,8 +95,8 @@
  *   vf_add_halves(sum, a, b)   adds to lane i the products of lanes i, and then those of lanes
  *                         LANES + i, rounding each sum once
  *
- * Made of these, for all sets: vf_of_bits(v), vf_exp(v), vf_exp_minus(v), and loads and stores by
- * type. */
+ * Built from these, for all sets: vf_of_bits(v), vf_exp(v), vf_exp_minus(v), and loads and stores
+ * by type. */
 #ifndef CPU_WORDS_H
 #define CPU_WORDS_H
 
@@ -109,11 +111,11 @@
 #define PLAN__(row, isa)  plan_##row##_##isa
 #define DECLARE_PLAN(row) kernel_plan_fn PLAN(row)
 
-/* For functions whose `type` or number of rows is a constant where they are called. */
+/* For functions whose `type` or number of rows is a constant in each call. */
 #define INLINE static inline __attribute__((always_inline))
 
-/* Before a loop of constant length whose arrays are to be registers; EACH is such a loop over
- * 0 .. n - 1. ROLLED stands before a loop that must not be unrolled. */
+/* UNROLL stands before a loop of constant length whose arrays should be in registers; EACH is such
+ * a loop over 0 .. n - 1. ROLLED stands before a loop that must not be unrolled. */
 #if defined(__clang__)
 #define UNROLL _Pragma("clang loop unroll(full)")
 #define ROLLED _Pragma("clang loop unroll(disable)")
@@ -123,12 +125,12 @@
 #endif
 #define EACH(i, n) UNROLL for (int i = 0; i < (n); i++)
 
-/* What reads memory stays on its side: where a long text has no loop, compilers otherwise begin so
- * much of it early that registers do not hold it. */
+/* Reads from memory do not move across this: in a long text without loops, compilers otherwise
+ * start so many reads early that registers run out. */
 #define STAY_IN_ORDER __asm__ volatile("" ::: "memory")
 
-/* Asks for the line that is `ahead` bytes from p, into the first cache (3) or the second (2, 1).
- * There may be nothing: then C has no pointer to it. */
+/* Prefetches the line `ahead` bytes from p, into the first-level cache (3) or the second (2, 1).
+ * The address is computed as an integer: there may be no object. */
 #define ASK_FOR(p, ahead, cache)                                                           \
     __builtin_prefetch((const void *)((uintptr_t)(p) + (uintptr_t)(ahead)), 0, cache)
 
@@ -164,7 +166,7 @@ INLINE vf times_sign(float sign, vf v)
 }
 
 #if defined(HAS_TABLES)
-/* 2^(i / 16) as floats, and what they lack. */
+/* 2^(i / 16) as floats, and their rounding errors. */
 static const float sixteenths[16] = {
     0x1.000000p+0f, 0x1.0b5586p+0f, 0x1.172b84p+0f, 0x1.2387a6p+0f,
     0x1.306fe0p+0f, 0x1.3dea64p+0f, 0x1.4bfdaep+0f, 0x1.5ab07ep+0f,
@@ -190,10 +192,10 @@ static const float lacking[16] = {
     0x1.52486cp-27f,
 };
 
-/* e^x within 0.8 ulp; e^-x if `sign` is -1. Results may be subnormal; -inf gives 0, what is too
- * large inf, and a NaN stays one. It is p e^r 2^m with |r| <= ln 2 / 32 and p one of the
- * sixteenths: a third fewer multiplications than without a table, and they are what takes time.
- * A sum with `rounder` is rounded to sixteenths, whose number is then in its last bits. */
+/* e^x within 0.8 ulp; e^-x if `sign` is -1. Results may be subnormal; -inf gives 0, overflow gives
+ * inf, and a NaN stays one. The result is p e^r 2^m with |r| <= ln 2 / 32 and p from the table of
+ * sixteenths: this takes a third fewer multiplications, which dominate the time. Adding `rounder`
+ * rounds to sixteenths and leaves their number in the low bits. */
 INLINE vf vf_exp_of(float sign, vf x)
 {
     const vf rounder = vf_set(0x1.8p+19f);
@@ -208,9 +210,9 @@ INLINE vf vf_exp_of(float sign, vf x)
     return vf_times_power(vf_fma(times_sign(sign, rest), q, p), n);
 }
 #else
-/* e^x within 1 ulp; e^-x if `sign` is -1: 2^n e^r with |r| <= ln 2 / 2. ln 2 is in two parts, the
- * first so short that n times it is exact. Results may be subnormal; -inf gives 0, what is too
- * large inf, and a NaN stays one. */
+/* e^x within 1 ulp; e^-x if `sign` is -1: 2^n e^r with |r| <= ln 2 / 2. ln 2 is in two parts; the
+ * first is so short that n times it is exact. Results may be subnormal; -inf gives 0, overflow
+ * gives inf, and a NaN stays one. */
 INLINE vf vf_exp_of(float sign, vf x)
 {
     const vf y = times_sign(sign, x);

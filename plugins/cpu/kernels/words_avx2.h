@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* words_avx2.h - the words of words.h for AVX2, FMA and F16C, in 256 bits. */
+/* words_avx2.h - the operations of words.h for AVX2, FMA and F16C, in 256 bits. */
 #include <immintrin.h>
 #include <string.h>
 
@@ -52,7 +52,7 @@ INLINE vf vf_max(vf a, vf b)
     return _mm256_max_ps(a, b);
 }
 
-/* Of a NaN and a number, min and max give the second one. */
+/* min and max of a NaN and a number return the second operand. */
 INLINE vf vf_clamp(vf v, vf lo, vf hi)
 {
     return _mm256_min_ps(hi, _mm256_max_ps(lo, v));
@@ -78,8 +78,8 @@ INLINE vf vf_round(vf v)
     return _mm256_round_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 
-/* In two steps, by 2^(n/2) and the rest, of which only the second one may round. A sum with
- * 1.5 * 2^23 has n in its low bits, and 254 more make the exponents of both powers. */
+/* In two steps, by 2^(n/2) and the rest; only the second step may round. A sum with 1.5 * 2^23 has
+ * n in its low bits, and adding 254 makes the exponents of both powers. */
 INLINE vf vf_times_power(vf v, vf n)
 {
     const __m256i sum = _mm256_castps_si256(n + vf_set(0x1.8p23f + 254.0f));
@@ -322,8 +322,8 @@ INLINE void vi_store_i8(int8_t *p, vi v)
     _mm_storel_epi64((__m128i *)p, _mm_packs_epi16(halves, halves));
 }
 
-/* From memory, even if a register has the bytes: assemblers write a move of 8 bytes between some
- * registers in a form that valgrind 3.19 does not know. */
+/* Loads from memory even if a register has the bytes: assemblers encode a move of 8 bytes between
+ * some registers in a form that valgrind 3.19 does not know. */
 INLINE vf vf_load_u8(const uint8_t *p)
 {
     __m256i x;
@@ -406,8 +406,8 @@ INLINE vi dot_end(int bits, vi sum, int32_t start)
     return sum;
 }
 #else
-/* Products are added in pairs, as numbers of 16 bits, which 128 x 127 twice does not exceed.
- * With codes of 4 bits, such a number has room for 8 pairs. */
+/* Products are added in pairs, as 16-bit numbers: 128 x 127 twice fits. With codes of 4 bits, such
+ * a number has room for 8 pairs. */
 enum { DOT_ZERO = 0 };
 
 INLINE vi dot_begin(int bits, int32_t start)

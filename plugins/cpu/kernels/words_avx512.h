@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* words_avx512.h - the words of words.h for AVX-512 F, BW, DQ and VL, in 512 bits. */
+/* words_avx512.h - the operations of words.h for AVX-512 F, BW, DQ and VL, in 512 bits. */
 #include <immintrin.h>
 
 enum { LANES = 16 };
@@ -50,7 +50,7 @@ INLINE vf vf_max(vf a, vf b)
     return _mm512_max_ps(a, b);
 }
 
-/* Of a NaN and a number, min and max give the second one. */
+/* min and max of a NaN and a number return the second operand. */
 INLINE vf vf_clamp(vf v, vf lo, vf hi)
 {
     return _mm512_min_ps(hi, _mm512_max_ps(lo, v));
@@ -91,7 +91,8 @@ INLINE float vf_greatest(vf v)
     return _mm512_reduce_max_ps(v);
 }
 
-/* Of four vectors whose quarters are 0 .. 3 of a, b, c, d: one whose quarters are their sums. */
+/* From four vectors whose quarters are 0 .. 3 of a, b, c, d: a vector whose quarters are their
+ * sums. */
 INLINE vf sums_of_quarters(vf a, vf b, vf c, vf d)
 {
     const vf x = _mm512_shuffle_f32x4(a, b, 0x44) + _mm512_shuffle_f32x4(a, b, 0xee);
@@ -183,9 +184,9 @@ INLINE vf vf_of_bf16(__m256i h)
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16));
 }
 
-/* To nearest even: half of a unit less one is added to the bits, and one more where the result
- * would be odd; then their high halves are it. Rounding could carry a NaN away, so it becomes the
- * plain one first. */
+/* Rounds to nearest even: adds half a unit less one to the bits, and one more if the result would
+ * be odd; then takes the high halves. Rounding could carry out of a NaN, so it first becomes the
+ * default NaN. */
 INLINE __m256i bf16_of_vf(vf v)
 {
     const __m512i highs = _mm512_set_epi16(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
@@ -252,7 +253,7 @@ INLINE vf vf_dot_pairs(vf sum, vf a, vf b)
     return _mm512_dpbf16_ps(sum, (__m512bh)a, (__m512bh)b);
 }
 
-/* To nearest even; subnormal numbers become 0, as vf_add_pairs() takes them. */
+/* Rounds to nearest even; subnormal numbers become 0, as in vf_add_pairs(). */
 INLINE void vf_store_pairs(uint16_t *p, vf v)
 {
     const __m256bh pairs = _mm512_cvtneps_pbh(v);

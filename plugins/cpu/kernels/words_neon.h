@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* words_neon.h - the words of words.h for AArch64, whose baseline has vectors of 128 bits. */
+/* words_neon.h - the operations of words.h for AArch64, whose baseline has 128-bit vectors. */
 #include <arm_neon.h>
 #include <string.h>
 
@@ -76,8 +76,8 @@ INLINE vf vf_round(vf v)
     return vrndnq_f32(v);
 }
 
-/* In two steps, by 2^(n/2) and the rest, of which only the second one may round. A sum with
- * 1.5 * 2^23 has n in its low bits, and 254 more make the exponents of both powers. */
+/* In two steps, by 2^(n/2) and the rest; only the second step may round. A sum with 1.5 * 2^23 has
+ * n in its low bits, and adding 254 makes the exponents of both powers. */
 INLINE vf vf_times_power(vf v, vf n)
 {
     const uint32x4_t sum = vreinterpretq_u32_f32(n + vf_set(0x1.8p23f + 254.0f));
@@ -272,7 +272,7 @@ INLINE void vi_transpose(vi v[4])
         v[i] = vreinterpretq_s32_f32(f[i]);
 }
 
-/* Not by immediate numbers, which a compiler without optimisation does not see. */
+/* No immediate shift counts: without optimisation, a compiler does not see the constants. */
 INLINE vi vi_shr(vi v, int n)
 {
     return vreinterpretq_s32_u32(vshlq_u32(vreinterpretq_u32_s32(v), vdupq_n_s32(-n)));
