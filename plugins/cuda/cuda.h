@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* cuda.h - the insides of the CUDA plugin: which file does what.
+/* cuda.h - declarations shared by the files of the CUDA plugin:
  *
- *   plugin   the instance, and the table of what the plugin does
+ *   plugin   the instance, and the table of functions
  *   error    from a result of the driver to a status and a message
  *   device   the devices: their facts, opening and closing them
  *   memory   buffers and transfers
@@ -12,8 +12,8 @@
  *   kernel   kernels of the application
  *   module   those that come as source text
  *
- * The plugin calls the driver alone, through the functions that cuda.def lists, and NVRTC for
- * kernels of the application in source text, through those that nvrtc.def lists. */
+ * The plugin calls only the driver, through the functions in cuda.def, and NVRTC for the
+ * application's kernels in source text, through the functions in nvrtc.def. */
 #ifndef CUDA_H
 #define CUDA_H
 
@@ -53,8 +53,8 @@ struct compiler {
 
 enum { MOST_DEVICES = 64 };
 
-/* The drivers that load the machine code of this build's kernels: NVIDIA's first one of each major
- * version of CUDA. */
+/* The oldest drivers that load the machine code of this build's kernels: NVIDIA's first driver of
+ * each major version of CUDA. */
 #if MACHINE_CODE_CUDA / 1000 == 12
 #define TUNED_DRIVER "driver 525 or later"
 #elif MACHINE_CODE_CUDA / 1000 == 13
@@ -63,19 +63,19 @@ enum { MOST_DEVICES = 64 };
 #define TUNED_DRIVER "a newer driver"
 #endif
 
-/* What rows may need of a device, in kernels.def. */
+/* Features that rows of kernels.def may need from a device. */
 enum feature {
     MACHINE_CODE = 64,         /* the driver is new enough for it */
     SM_80 = MACHINE_CODE | 1,  /* compute capability 8, 9, 10 or 12 */
     SM_90A = MACHINE_CODE | 4, /* compute capability 9.0: no other has these instructions */
     SM_8X_90 = MACHINE_CODE | 16, /* compute capability 8.0 to 9.0 */
-    SHARED_160K =
-        2,      /* a group may have 160 KiB of shared memory besides what it declares */
+    /* a group may have 160 KiB of shared memory, on top of its declared memory */
+    SHARED_160K = 2,
     HALVES = 8, /* HW_PRECISION lets f32 be computed in 16 bits */
-    BYTES = 32  /* HW_PRECISION lets activations beside blocks be rounded to 8 bits */
+    BYTES = 32  /* HW_PRECISION allows 8-bit activations with weights in blocks */
 };
 
-/* The tuned kernels: the image that each is in, and its name. */
+/* The tuned kernels: the image with each kernel, and the kernel's name. */
 #define TUNED_KERNELS(X)                                                                   \
     X(matmul_gemv, gemv_f32)                                                               \
     X(matmul_gemv, gemv_f16)                                                               \
@@ -278,7 +278,7 @@ enum tuned {
         TUNED_COUNT
 };
 
-/* The images: one for each form of the portable kernels, by its number, then the tuned ones. */
+/* The images: one per form of the portable kernels, by number, then the tuned images. */
 enum {
     IMAGE_LAST_FORM = FORM_COUNT - 1,
 #define X(name) IMAGE_##name,
@@ -290,10 +290,11 @@ enum {
 struct plugin {
     const struct hw_host *host;
     struct driver cuda;
-    int supported;            /* the newest CUDA that the driver supports: 13000 */
-    char version[24];         /* the same: "CUDA 13.0" */
-    bool machine_code;        /* the driver loads that of this build's tuned kernels */
-    bool translated_code;     /* and of its portable ones, as ptxas translated them */
+    int supported;    /* the newest CUDA that the driver supports: 13000 */
+    char version[24]; /* the same: "CUDA 13.0" */
+    /* the driver loads this build's machine code of tuned kernels */
+    bool machine_code;
+    bool translated_code;     /* likewise its portable kernels, translated by ptxas */
     int device[MOST_DEVICES]; /* those that are new enough */
     int32_t devices;
     pthread_mutex_t lock;  /* of nvrtc, until it is loaded */
@@ -314,13 +315,13 @@ struct device {
     struct kernel_choice choice;
     atomic_bool lost;
     atomic_bool reached[MOST_DEVICES]; /* by number; see reach() in memory.c */
-    pthread_mutex_t lock;              /* of modules and functions, until they are loaded */
+    pthread_mutex_t lock;              /* for loading modules and functions */
     void *module[IMAGE_COUNT];
     _Atomic(void *) function[FORM_COUNT][PORTABLE_COUNT], tuned[TUNED_COUNT];
 };
 
-/* Device memory that the kernels of an op share; it grows to what the largest op needs. It begins
- * with angles that launches of a graph share, then WORKSPACE_COUNTERS bytes that are 0 before and
+/* Device memory for the kernels of an op; it grows to the largest need so far. It begins with
+ * angles that launches of a graph share, followed by WORKSPACE_COUNTERS bytes that are 0 before and
  * after each launch. */
 enum {
     WORKSPACE_ANGLES = 1024,
@@ -344,21 +345,21 @@ struct queue {
 /* ---- error.c ------------------------------------------------------------------------------- */
 
 /* Returns HW_OK for result 0. Otherwise sets the message, "cannot <what>: <the driver's words>",
- * and returns the status; HW_LOST from the first error on that the device does not survive. The
- * debug log has it, too: the library may do without what failed. */
+ * logs it at debug level (the library may continue without the failed call), and returns the
+ * status. Returns HW_LOST from the first error on that the device does not survive. */
 int32_t answer(struct device *device, int result, const char *what);
-/* The same before there is a device. */
+/* Like answer(), before there is a device. */
 int32_t answer_early(const struct plugin *plugin, int result, const char *what);
-/* For what cannot return a status: the same sentence goes to the log, as a warning. */
+/* For functions without a status: logs the same sentence as a warning. */
 void note(struct device *device, int result, const char *what);
 void note_early(const struct plugin *plugin, int result, const char *what);
 
-/* Makes the device's context the thread's current one, and restores what was before. enter()
- * returns HW_LOST if the device is lost. */
+/* Makes the device's context current in this thread, and restores the previous one. enter() returns
+ * HW_LOST if the device is lost. */
 int32_t enter(struct device *device);
 void leave(struct device *device);
-/* enter() for what closes or frees, on a lost device, too. False, and a line in the log, if that
- * fails; `what` is what was to be done. */
+/* enter() for functions that close or free; works on a lost device, too. On failure logs a line
+ * with `what`, the intended action, and returns false. */
 bool enter_to_close(struct device *device, const char *what);
 
 /* ---- device.c ------------------------------------------------------------------------------ */
@@ -368,7 +369,7 @@ int32_t devices_find(struct plugin *plugin);
 
 /* ---- memory.c ------------------------------------------------------------------------------ */
 
-/* What hw_buffer.impl points to. */
+/* The target of hw_buffer.impl. */
 struct block {
     uint64_t address; /* in the device's view of memory */
     void *host;       /* to free or to unregister; NULL: memory of the device */
@@ -376,8 +377,8 @@ struct block {
     enum { BLOCK_OURS, BLOCK_PAGES, BLOCK_REGISTERED, BLOCK_FOREIGN } kind;
 };
 
-/* Allocates memory of the device, in its context. If there is not enough, the message has the bytes
- * that are free, and those of the device. */
+/* Allocates memory of the device, in its context. If there is not enough, the message has the
+ * device's free and total bytes. */
 int32_t memory_reserve(struct device *device, uint64_t bytes, uint64_t *address);
 
 /* ---- launch.c ------------------------------------------------------------------------------ */
@@ -390,7 +391,7 @@ struct launcher {
     void *stream;       /* it may be recording */
     uint64_t workspace; /* an address, with plan.workspace bytes behind the counters */
     bool in_order;      /* nothing may be launched early */
-    /* of a graph: all its nodes, and what was rotated by the angles in its workspace, or nothing */
+    /* for a graph: all its nodes, and the rotation whose angles are in its workspace, or nothing */
     const struct hw_node *nodes;
     uint32_t node_count;
     struct heads_job *rotated;
@@ -398,27 +399,27 @@ struct launcher {
 
 /* One launch of a tuned kernel.
  *
- * `early`: its groups may start before the kernel that precedes it in the stream has completed
- * (programmatic dependent launch), where the device can do so. Until such a kernel has executed
- * griddepcontrol.wait, it must not write anything, and must read nothing but its arguments and
- * weights whose buffer is HW_BUFFER_READ_ONLY. Only a copy writes those: what follows a copy is
- * never launched early. */
+ * `early`: its groups may start before the preceding kernel in the stream has completed
+ * (programmatic dependent launch), if the device can do so. Until such a kernel has executed
+ * griddepcontrol.wait, it must not write anything, and may read only its arguments and weights
+ * whose buffer is HW_BUFFER_READ_ONLY. Only a copy writes such weights, and the kernel after a copy
+ * is never launched early. */
 struct launch {
     enum tuned kernel;
     unsigned groups[3], threads, shared; /* threads and bytes of shared memory of a group */
     bool early;
 };
 
-/* What a row's plan function fills in: the portable kernel, or a function that launches others. */
+/* Set by a row's plan function: the portable kernel, or a function that launches others. */
 struct plan {
     struct lowered lowered;
     int32_t (*launch)(const struct launcher *at, const struct plan *plan, const void *op);
     uint64_t workspace;       /* bytes of device memory that its kernels share */
-    unsigned threads, shared; /* for `launch`, if it wants to know */
-    bool rounds;              /* activations are rounded to 8 bits; likewise */
+    unsigned threads, shared; /* for the use of `launch` */
+    bool rounds;              /* also for `launch`: activations are rounded to 8 bits */
 };
 
-/* What a tuned kernel may have, where SHARED_160K is there. */
+/* The most that a tuned kernel may use with SHARED_160K. */
 enum { SHARED_MOST = 160 << 10 };
 
 /* Addresses begin .. end - 1. */
@@ -433,29 +434,29 @@ static inline bool are_apart(struct range x, struct range y)
 
 extern const struct kernel_table launch_kernels;
 
-/* The address that kernels count an operand's offset from; 0 if it is absent or has no buffer. */
+/* The address from which kernels count an operand's offset; 0 if it is absent or has no buffer. */
 uint64_t launch_base(const struct hw_tensor *t);
-/* The addresses of a tensor; none if it is absent. */
+/* The addresses of a tensor; an empty range if it is absent. */
 struct range launch_range(const struct hw_tensor *t);
 /* Plans an op with the queue's rows. */
 int32_t launch_plan(struct queue *queue, uint32_t op, const void *args, struct plan *plan);
-/* Launches what was planned, in the device's context. */
+/* Launches a plan in the device's context. */
 int32_t launch_planned(const struct launcher *at, const struct plan *plan,
                        const void *args);
 /* Launches a kernel whose only parameter is the struct at `args`. */
 int32_t launch_kernel(const struct launcher *at, const struct launch *launch,
                       const void *args);
-/* Launches a kernel that has the parameters of the planned portable one. */
+/* Launches a kernel with the parameters of the planned portable kernel. */
 int32_t launch_as_portable(const struct launcher *at, const struct launch *launch,
                            const struct plan *plan);
-/* Makes a workspace large enough, in the device's context. What used it before may still run on
- * `stream`. */
+/* Makes a workspace large enough, in the device's context. Kernels that use the old one may still
+ * run on `stream`. */
 int32_t launch_reserve(struct device *device, void *stream, struct workspace *workspace,
                        uint64_t bytes);
 void launch_release(struct device *device, struct workspace *workspace);
 void launch_unload(struct device *device);
-/* Loads an image, PTX that ends with a NUL or machine code, in the device's context; `name` is for
- * the message, which has what the driver's compiler says. */
+/* Loads an image, PTX that ends with a NUL or machine code, in the device's context. `name` is for
+ * the message, which also quotes the driver's compiler. */
 int32_t launch_load(struct device *device, const void *image, const char *name,
                     void **module);
 
@@ -467,14 +468,14 @@ int32_t module_of_source(struct device *device, const struct hw_user_kernel *des
 
 /* ---- graph.c ------------------------------------------------------------------------------- */
 
-/* Whether an op of the graph, but for the `own` first of `nodes`, writes to the range. */
+/* Whether an op of the graph, except the first `own` of `nodes`, writes to the range. */
 bool graph_writes(const struct launcher *at, const struct hw_node *nodes, uint32_t own,
                   struct range range);
 
 /* ---- kernels/gemv_graph.c, kernels/heads.c - ------------------------------------------------ */
 
-/* Launches the first nodes of a graph as one kernel, where one can compute several of them, and
- * sets `taken` to how many; 0: none. */
+/* Launches the first nodes of a graph as one kernel, if a kernel can compute several of them, and
+ * sets `taken` to their number; 0: none. */
 typedef int32_t launch_nodes_fn(const struct launcher *at, const struct queue *queue,
                                 const struct hw_node *nodes, uint32_t count,
                                 uint32_t *taken);
@@ -484,8 +485,8 @@ launch_nodes_fn gemv_launch_nodes, heads_launch_nodes;
 
 struct heads_args;
 
-/* Launches the jobs and the attention over what they store as one kernel, if it can compute them;
- * else leaves `taken` 0. */
+/* Launches the jobs, and the attention over their results, as one kernel if it can compute them;
+ * otherwise leaves `taken` 0. */
 int32_t decode_launch_step(const struct launcher *at, const struct queue *queue,
                            const struct heads_args *jobs, const struct hw_node *nodes,
                            uint32_t count, uint32_t *taken);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The devices: what they are, opening and closing them. */
+/* The devices: their facts, opening and closing them. */
 #include "cuda.h"
 
 #include <stdlib.h>
@@ -47,7 +47,7 @@ static bool is_new_enough(const struct plugin *plugin, int device)
     return false;
 }
 
-/* Of these generations there is machine code of tuned kernels. */
+/* There is machine code of tuned kernels for these generations. */
 static bool has_tuned_kernels(int capability)
 {
     const int generation = capability / 10;
@@ -68,7 +68,7 @@ static bool is_driver_old(const struct plugin *plugin, int device, char *why, si
     return true;
 }
 
-/* Lists the tuned kernels among what is left out, once for all devices. */
+/* Reports the tuned kernels as disabled, once for all devices. */
 static void leave_out_tuned(const struct plugin *plugin)
 {
     char why[256];
@@ -121,9 +121,9 @@ static uint64_t features_of(int capability)
     return features;
 }
 
-/* A part of a card, which the driver names "NVIDIA H100 80GB HBM3 MIG 1g.10gb". It has a UUID of
- * its own, but the PCI address of the card, so that all parts would seem to be one device. Tried
- * on the stand-in alone. */
+/* Whether the device is a part of a card, which the driver names "NVIDIA H100 80GB HBM3 MIG
+ * 1g.10gb". Each part has its own UUID but the card's PCI address, so all parts would seem to be
+ * one device. Tried only on the stand-in. */
 static bool is_part(const char *name)
 {
     return strstr(name, " MIG ");
@@ -164,7 +164,7 @@ int32_t device_info(void *self, int32_t index, struct hw_device_info *info)
     return HW_OK;
 }
 
-/* "cuda.device": what the driver calls a CUdevice, a number, as a pointer. */
+/* "cuda.device": the driver's CUdevice, a number, as a pointer. */
 int32_t device_import(void *self, const char *kind, void *handle, int32_t *index)
 {
     const struct plugin *plugin = self;
@@ -182,7 +182,7 @@ int32_t device_import(void *self, const char *kind, void *handle, int32_t *index
 
 /* ---- opening ---- */
 
-/* What rows need; a kernel declares up to 1 KiB of shared memory itself. */
+/* The device's features for rows. A kernel itself declares up to 1 KiB of shared memory. */
 static uint64_t row_features(const struct device *device)
 {
     const struct driver *cuda = device->cuda;
@@ -210,7 +210,7 @@ static int32_t open_stream(struct device *device)
     return status;
 }
 
-/* Waits for callbacks of events, too, which run on streams of their own. */
+/* Also waits for callbacks of events, which run on their own streams. */
 void device_close(void *self)
 {
     struct device *device = self;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* driver.h - what the functions of cuda.def take besides numbers and handles, as C and C++. */
+/* driver.h - structs that the functions of cuda.def take, for C and C++. */
 #ifndef DRIVER_H
 #define DRIVER_H
 
@@ -39,8 +39,8 @@ struct launch_config {
     unsigned attribute_count;
 };
 
-/* What the copy engine of compute capability 9.0 knows of a tensor (CUtensorMap). cuda.h of CUDA 13
- * aligns it to 128 bytes; the driver is content with the 64 of CUDA 12, which the kernels have. */
+/* A tensor's description for the copy engine of compute capability 9.0 (CUtensorMap). cuda.h of
+ * CUDA 13 aligns it to 128 bytes; the driver accepts the 64 of CUDA 12, which the kernels use. */
 struct tensor_map {
     uint64_t opaque[16] __attribute__((aligned(64)));
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* From a result of the driver to a status and a message; entering a device's context. */
+/* Converts a result of the driver to a status and a message; enters a device's context. */
 #include "cuda.h"
 
 /* After one of these, every call in the process's context fails. */

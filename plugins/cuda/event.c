@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Events: an event of the driver each. A callback runs on a stream that waits for the event. */
+/* Events: each is an event of the driver. A callback runs on a stream that waits for the event. */
 #include "cuda.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 struct event {
     struct device *device;
     void *event;
-    pthread_mutex_t lock; /* of `stream`, until it is there: threads may share an event */
+    pthread_mutex_t lock; /* until `stream` exists: threads may share an event */
     void *stream;         /* for callbacks; NULL until the first */
 };
 
@@ -37,7 +37,7 @@ int32_t event_create(void *self, uint32_t flags, void **out)
     return HW_OK;
 }
 
-/* The driver completes what waits for the event, and callbacks, first. */
+/* The driver first completes everything that waits for the event, and callbacks. */
 void event_destroy(void *self)
 {
     struct event *event = self;
@@ -115,7 +115,7 @@ static void run(void *stream, int status, void *self)
     free(callback);
 }
 
-/* Makes the stream for callbacks, unless it is there. */
+/* Creates the stream for callbacks if it does not exist. */
 static int open_stream(struct event *event)
 {
     int result = 0;

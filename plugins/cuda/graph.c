@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-/* The driver lets no two launches of a graph run at the same time, so that they can share the
+/* The driver never runs two launches of a graph at the same time, so they can share the
  * workspace. */
 struct graph {
     struct device *device;
@@ -16,7 +16,7 @@ struct graph {
     struct workspace workspace;
 };
 
-/* What is recorded cannot allocate. */
+/* Reserves the workspace in advance: recorded work cannot allocate. */
 static int32_t reserve(struct queue *queue, const struct hw_node *nodes, uint32_t count,
                        struct workspace *workspace)
 {
@@ -33,7 +33,7 @@ static int32_t reserve(struct queue *queue, const struct hw_node *nodes, uint32_
     return status ? status : launch_reserve(queue->device, NULL, workspace, most);
 }
 
-/* The application submits work of its own, which is recorded, too. */
+/* The application submits its own work, which is recorded, too. */
 static int32_t call_application(struct device *device, const struct hw_node_call *call,
                                 void *stream)
 {
@@ -92,7 +92,7 @@ bool graph_writes(const struct launcher *at, const struct hw_node *nodes, uint32
 
 /* ---- recording ---- */
 
-/* Launches the nodes; `stream` records. The recording ends in any case. */
+/* Launches the nodes; `stream` records. The recording ends even on failure. */
 static int32_t record(struct queue *queue, void *stream, uint64_t workspace,
                       const struct hw_node *nodes, uint32_t count, void **recorded)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Kernels of the application: source text, PTX, which the driver translates, or machine code for
- * the card. */
+/* Kernels of the application: source text, PTX that the driver translates, or machine code for the
+ * card. */
 #include "cuda.h"
 
 #include <limits.h>
@@ -14,8 +14,8 @@ struct kernel {
 
 /* ---- building ---- */
 
-/* What a kernel gets for an argument: the address of a tensor's first element, an integer of 64
- * bits, or an f32. */
+/* The value of a kernel's parameter: the address of a tensor's first element, a 64-bit integer, or
+ * an f32. */
 union value {
     uint64_t address;
     int64_t i;
@@ -27,8 +27,8 @@ static size_t value_bytes(char letter)
     return letter == 'f' ? sizeof(float) : sizeof(uint64_t);
 }
 
-/* A kernel that wants more than it is given reads what happens to lie there. Drivers older than
- * CUDA 12.4 do not tell what it wants. */
+/* A kernel with more parameters than arguments would read undefined values. Drivers older than CUDA
+ * 12.4 do not report parameters. */
 static int32_t check_parameters(const struct kernel *kernel, const char *signature)
 {
     struct device *device = kernel->device;
@@ -47,7 +47,7 @@ static int32_t check_parameters(const struct kernel *kernel, const char *signatu
                            value_bytes(signature[count]));
         count++;
     }
-    if (result != INVALID_VALUE) /* which is what there is past the last one */
+    if (result != INVALID_VALUE) /* the answer past the last parameter */
         return answer(device, result, "ask for the parameters of a kernel");
     return count == letters
                ? HW_OK

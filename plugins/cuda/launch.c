@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* From an op to the launch of a kernel: the rows, the modules that hold the kernels, and the
- * launch. A module is loaded when the first of its kernels is used. */
+/* From an op to the launch of a kernel: the rows, the modules with the kernels, and the launch. A
+ * module is loaded when the first of its kernels is used. */
 #include "cuda.h"
 
 #include "common/lowering.h"
@@ -46,7 +46,7 @@ static const struct kernel_row rows[] = {
 #include "kernels.def"
 };
 
-/* What the driver needs is shown where nothing else is missing. */
+/* The need for a driver is shown only if nothing else is missing. */
 static void describe_needs(uint64_t needs, char *text, size_t size)
 {
     if (needs == MACHINE_CODE) {
@@ -68,8 +68,8 @@ const struct kernel_table launch_kernels = { rows, sizeof rows / sizeof rows[0],
 
 /* ---- modules ---- */
 
-/* How well machine code of `arch`, "sm_80", suits a device; 0: not at all. It runs on a later
- * device of the same generation, that of "sm_90a" on 9.0 alone. */
+/* Rates machine code of `arch`, "sm_80", for a device; 0: it does not run. It runs on later devices
+ * of the same generation; code of "sm_90a" runs only on 9.0. */
 static long suits(const char *arch, int capability)
 {
     char *end;
@@ -79,8 +79,8 @@ static long suits(const char *arch, int capability)
     return is / 10 == capability / 10 && is <= capability ? is : 0;
 }
 
-/* Drivers load no machine code of a later major version of CUDA. PTX runs on any device, but the
- * driver has to translate it. */
+/* Drivers do not load machine code of a later major version of CUDA. PTX runs on any device, but
+ * the driver has to translate it. */
 static const struct embedded *image_of(const struct device *device, int number)
 {
     const struct embedded *best = NULL;
@@ -142,7 +142,7 @@ static int32_t find_function(struct device *device, int image, const char *name,
     return answer(device, result, what);
 }
 
-/* Lets a kernel have all the shared memory that it does not declare. Where two kernels divide the
+/* Lets a kernel have all the shared memory that it does not declare. If two kernels divide the
  * memory of a multiprocessor differently, the second waits until the first has left it. */
 static int32_t allow_shared(struct device *device, void *function)
 {

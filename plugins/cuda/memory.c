@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Buffers and transfers. Memory that the host can see is pinned memory of the host, which the
- * device reads and writes over the bus. The driver has one address space for both. */
+/* Buffers and transfers. Memory that the host can see is pinned host memory, which the device reads
+ * and writes over the bus. The driver has one address space for both. */
 #define _DEFAULT_SOURCE /* madvise */
 #include "cuda.h"
 
@@ -33,8 +33,8 @@ static void *map_pages(size_t *bytes)
     munmap(all, before);
     if (before < HUGE_PAGE)
         munmap(memory + *bytes, HUGE_PAGE - before);
-    /* Without huge pages it is memory all the same. But after a fork, what the parent writes would
-     * go to a copy, while the device keeps the old page. */
+    /* Failing to get huge pages does no harm. But without MADV_DONTFORK, after a fork the parent
+     * would write to a copy, while the device keeps the old page. */
     (void)madvise(memory, *bytes, MADV_HUGEPAGE);
     if (!madvise(memory, *bytes, MADV_DONTFORK))
         return memory;
@@ -71,7 +71,7 @@ static void release(struct device *device, const struct block *block)
     if (block->kind == BLOCK_REGISTERED)
         note(device, cuda->host_unregister(block->host), "unpin memory of the application");
     else if (block->kind == BLOCK_PAGES) {
-        /* The driver must not take what the system maps there next for what is still pinned. */
+        /* Otherwise the driver would take new mappings at this address for pinned memory. */
         const int result = cuda->host_unregister(block->host);
         note(device, result, "unpin host memory");
         if (!result)
@@ -82,7 +82,7 @@ static void release(struct device *device, const struct block *block)
         note(device, cuda->memory_free(block->address), "free device memory");
 }
 
-/* What is free is that of all memory of the device, whoever uses it. */
+/* The free bytes are of the whole device, for all its users. */
 int32_t memory_reserve(struct device *device, uint64_t bytes, uint64_t *address)
 {
     const int result = device->cuda->memory_alloc(address, bytes);
@@ -101,8 +101,8 @@ int32_t memory_reserve(struct device *device, uint64_t bytes, uint64_t *address)
     return answer(device, result, what);
 }
 
-/* Large memory in huge pages, which are pinned and filled faster than what the driver allocates.
- * Where there are none, or the driver does not pin them, `block` is left as it is. */
+/* Allocates large memory in huge pages, which are pinned and filled faster than the driver's own
+ * allocations. If there are none, or the driver does not pin them, `block` stays unchanged. */
 static int32_t pin_huge_pages(struct device *device, struct block *block, uint64_t bytes)
 {
     size_t whole = (size_t)bytes;
@@ -213,8 +213,8 @@ static int32_t pin(struct device *device, struct block *block, void *host, uint6
 
 /* ---- memory that the application allocated ---- */
 
-/* What the driver knows of an address; `kind` 0: nothing. Of memory that several contexts share,
- * such as that of a pool, it names no context. */
+/* The driver's facts about an address; `kind` 0: none. Memory that several contexts share, such as
+ * a pool's, has no context. */
 struct known {
     void *context;
     unsigned kind, managed;
@@ -223,9 +223,9 @@ struct known {
     size_t bytes;
 };
 
-/* An address outside the driver's memory is answered with zeros or, say NVIDIA's documents,
- * INVALID_CONTEXT: the device may be able to read it all the same, as on a card that shares the
- * host's page tables. */
+/* For an address outside its memory, the driver returns zeros or, according to NVIDIA's documents,
+ * INVALID_CONTEXT. The device may still be able to read it, as on a card that shares the host's
+ * page tables. */
 static int32_t look_up(struct device *device, uint64_t address, struct known *known)
 {
     int asked[] = { POINTER_CONTEXT, POINTER_KIND,  POINTER_MANAGED,
@@ -283,8 +283,8 @@ static int32_t check_foreign(struct device *device, const struct hw_import *desc
         (unsigned long long)desc->offset);
 }
 
-/* "host": memory of the application, which is pinned while it is imported. "cuda.memory": an
- * address in device memory. */
+/* "host": memory of the application, pinned while it is imported. "cuda.memory": an address in
+ * device memory. */
 int32_t memory_import(void *self, const struct hw_import *desc, struct hw_buffer *buffer)
 {
     struct device *device = self;
@@ -345,8 +345,8 @@ static uint64_t address_of(const struct hw_buffer *buffer, const void *host,
 }
 
 /* Lets a device access another one's memory, so that the driver copies over the link between them;
- * without that, it copies through the host. The application may have done so before. Access stays:
- * the application may use it from now on. */
+ * otherwise it copies through the host. The application may have enabled access before. Access
+ * stays enabled: the application may use it from now on. */
 static void reach(struct device *device, const struct device *other)
 {
     const struct driver *cuda = device->cuda;
@@ -361,7 +361,7 @@ static void reach(struct device *device, const struct device *other)
         note(device, result, "access another device's memory; copies go through the host");
 }
 
-/* The driver copies rows within one context, and limits their pitch. */
+/* The driver copies rows only within one context, and limits their pitch. */
 static bool can_copy_rows(const struct queue *queue, const struct hw_transfer *t)
 {
     const uint64_t limit = UINT64_C(1) << 31;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Kernels of the application from source text: NVRTC compiles them, if it is installed. */
+/* Kernels of the application from source text, compiled by NVRTC if it is installed. */
 #include "common/module.h"
 
 #include "cuda.h"
@@ -23,8 +23,8 @@ static const struct symbol symbols[] = {
 #define NVRTC_11 "libnvrtc.so.11.2|libnvrtc.so"
 #endif
 
-/* The compiler of the driver's own CUDA first, then older ones: what they make, it loads. Newer
- * ones are for the message. */
+/* Prefers the NVRTC of the driver's own CUDA, then older ones: the driver loads their output. Newer
+ * ones are opened only for a better message. */
 static const char *files_for(const struct plugin *plugin)
 {
     const int major = plugin->supported / 1000;
@@ -40,8 +40,8 @@ static const struct symbol_library library = {
               "toolkit: install it, or pass `blob`, which nvcc -ptx makes",
 };
 
-/* One compilation. `machine_code` is false where NVRTC is older than the card: PTX for the newest
- * card that it knows is translated by the driver. */
+/* One compilation. `machine_code` is false if NVRTC is older than the card: then the driver
+ * translates PTX for the newest card that NVRTC knows. */
 struct compilation {
     struct device *device;
     const struct compiler *nvrtc;
@@ -78,7 +78,7 @@ static int32_t find_compiler(struct plugin *plugin)
     return status ? HW_UNSUPPORTED : HW_OK; /* this device is there */
 }
 
-/* The card's architecture, or else the newest one before it. */
+/* Chooses the card's architecture, or else the newest one before it. */
 static int32_t choose_arch(struct compilation *c, int *best)
 {
     const int capability = c->device->capability;
@@ -101,7 +101,7 @@ static int32_t choose_arch(struct compilation *c, int *best)
     return status;
 }
 
-/* A driver loads machine code of its own major version of CUDA, and earlier ones, and translates
+/* A driver loads machine code of its own major version of CUDA and of earlier ones, and translates
  * PTX that is not newer than itself. */
 static int32_t check_version(const struct compilation *c, int major, int minor)
 {

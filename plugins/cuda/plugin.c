@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The instance, and the table of what the plugin does. */
+/* The instance, and the table of functions. */
 #include "cuda.h"
 
 #include "common/library.h"
@@ -21,12 +21,12 @@ static const struct symbol symbols[] = {
 #define LIBRARY "libcuda.so.1"
 #endif
 
-/* The version of CUDA whose prototypes cuda.def has. Of what it lists, all that came later has had
- * one form since. */
+/* The version of CUDA that the prototypes of cuda.def have. Functions that came later still have
+ * their first form. */
 enum { LISTED_VERSION = 12000 };
 
-/* The driver is asked for "cuMemAlloc" of that version, where the list has "cuMemAlloc_v2". What
- * came later it does not answer. */
+/* For "cuMemAlloc_v2" in the list, asks the driver for the "cuMemAlloc" of that version. The driver
+ * does not answer for later functions. */
 static void *find_function(void *driver, const char *name)
 {
     void *symbol = library_symbol(driver, "cuGetProcAddress_v2"), *found = NULL;

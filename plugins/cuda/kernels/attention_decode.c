@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Plans attention_decode.cu: how many splits the keys have, and what the row takes. */
+/* Plans attention_decode.cu: the number of splits of the keys, and the resources of the row. */
 #include "../cuda.h"
 
 #include "common/lowering.h"
@@ -10,8 +10,8 @@
 
 enum { SIZES = 3 };
 
-/* What is launched for a type and heads of up to 64, 128 and 256: attention alone, and a decoding
- * step. TUNED_COUNT: nothing. */
+/* The kernels for a type and heads of up to 64, 128 and 256: attention alone, and a decoding step.
+ * TUNED_COUNT: none. */
 struct kernels {
     enum tuned decode[SIZES], step[SIZES];
 };
@@ -51,7 +51,7 @@ static int padded_of(const struct attention_args *a)
     return 64 << size_of(a);
 }
 
-/* Whether keys can be copied 16 bytes at a time. Block types begin anywhere. */
+/* Whether keys can be copied 16 bytes at a time. Block types may begin at any byte. */
 static bool is_aligned(const struct hw_tensor *t, const struct place *p)
 {
     uint64_t all = launch_base(t) + (uint64_t)p->offset;
@@ -71,7 +71,7 @@ static int64_t groups_of(const struct hw_attention *op, const struct attention_a
     return extent_of(&op->q, 3) * a->kv_heads * runs_of(a);
 }
 
-/* So many groups, at most, if the keys are split: each has a counter. */
+/* The most groups if the keys are split: each has a counter. */
 enum { MOST_SPLIT = WORKSPACE_COUNTERS / 4 };
 
 /* A few more splits than a set has would be added up twice. */
@@ -80,8 +80,8 @@ static int64_t whole_sets(int64_t splits)
     return splits > DECODE_SET && splits < DECODE_SET * 5 / 4 ? DECODE_SET : splits;
 }
 
-/* As many splits as fill the groups that the device runs at a time: exactly, or so that few of
- * them idle at the end. */
+/* As many splits as fill the groups that the device runs at a time: exactly, or so that few of them
+ * idle at the end. */
 static int64_t splits_of(const struct attention_args *a, int64_t groups, int64_t at_a_time)
 {
     const int64_t useful = (a->keys_max + DECODE_FEW - 1) / DECODE_FEW;
@@ -186,7 +186,7 @@ static int32_t launch_decode(const struct launcher *at, const struct plan *plan,
     return launch_kernel(at, &launch, &args);
 }
 
-/* Where numbers of keys, rows and groups are those of an int and of a grid. */
+/* Whether the numbers of keys, rows and groups fit in an int and in a grid. */
 static bool is_small(const struct hw_attention *op, const struct attention_args *a)
 {
     enum { MOST_KEYS = 1 << 30, MOST_HIGH = 65535 };
@@ -240,7 +240,7 @@ static bool find_jobs(struct decode_step_args *step, const struct heads_args *jo
     return step->q.x && step->k.x && step->v.x;
 }
 
-/* Whether the queries of the attention are what the job makes. */
+/* Whether the attention's queries are the job's result. */
 static bool is_q(const struct decode_args *s, const struct heads_job *job)
 {
     const struct attention_args *a = &s->a;
@@ -256,7 +256,7 @@ struct cached {
     int type, dim;
 };
 
-/* Whether they are rows of the table that the job stores in. */
+/* Whether keys or values are rows of the table that the job stores to. */
 static bool is_cache(const struct cached *c, const struct heads_job *job, int64_t heads)
 {
     const int64_t bytes = c->dim / hw_dtype_block(c->type) * hw_dtype_bytes(c->type);
@@ -279,8 +279,8 @@ static bool has_same_angles(const struct heads_job *k, const struct heads_job *q
            a->magnitude == b->magnitude;
 }
 
-/* One row number serves both tables, and no key lies behind them, where other ops of the launch
- * may write. */
+/* Whether one row number serves both tables, and all keys are inside them: other ops of the launch
+ * may write to the memory behind. */
 static bool has_same_rows(const struct decode_step_args *s)
 {
     return s->k.rows == s->v.rows && s->k.store.rows_type == s->v.store.rows_type &&
@@ -300,7 +300,7 @@ static bool fits_step(const struct decode_step_args *s)
            s->k.rope.head_dim == a->head_dim && has_same_rows(s);
 }
 
-/* Whether nothing else in the graph writes what the launch reads but for its row. */
+/* Whether nothing else in the graph writes the launch's inputs, except its row. */
 static bool is_constant(const struct launcher *at, const struct decode_step_args *s,
                         const struct hw_attention *op, const struct hw_node *nodes,
                         uint32_t count)
@@ -321,7 +321,7 @@ static bool is_constant(const struct launcher *at, const struct decode_step_args
 
 _Static_assert((int)DECODE_ANGLES == WORKSPACE_ANGLES, "what the workspace begins with");
 
-/* The first launch keeps its angles for all that have the same ones. */
+/* The first launch stores its angles for all launches that have the same ones. */
 static void share_angles(struct decode_step_args *step, const struct launcher *at)
 {
     struct heads_job *first = at->rotated;

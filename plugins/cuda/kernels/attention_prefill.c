@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Plans and launches attention_prefill.cu: many queries, in 16 bits. With HALVES, q may be f32: it
- * is rounded to f16 in the workspace first. */
+ * is first rounded to f16 in the workspace. */
 #include "../cuda.h"
 
 #include "common/lowering.h"
@@ -28,7 +28,7 @@ static struct heads heads_of(const struct hw_tensor *t, const struct place *plac
     };
 }
 
-/* q where prefill_round leaves it. */
+/* q as stored by prefill_round. */
 static struct heads rounded_of(const struct heads *q, uint64_t workspace)
 {
     struct heads to = *q;
@@ -40,7 +40,7 @@ static struct heads rounded_of(const struct heads *q, uint64_t workspace)
     return to;
 }
 
-/* Whether the copy engine can read it, or vectors of 16 bytes. */
+/* Whether the copy engine, or vectors of 16 bytes, can read it. */
 static bool is_aligned(const struct heads *x)
 {
     const int64_t extent[] = { x->batches, x->tokens, x->heads };
@@ -62,7 +62,7 @@ static int32_t describe(const struct launcher *at, const struct heads *x, int64_
     const uint32_t box[] = { 64, (uint32_t)heads, (uint32_t)tokens, 1 };
     const uint32_t steps[] = { 1, 1, 1, 1 };
     uint64_t strides[3];
-    for (int i = 0; i < 3; i++) /* those of extents of 1 are 0, which the driver refuses */
+    for (int i = 0; i < 3; i++) /* the driver refuses 0, the stride of extents of 1 */
         strides[i] = x->stride[2 - i] ? (uint64_t)x->stride[2 - i] : 16;
     return answer(at->device,
                   at->device->cuda->tensor_map_encode(
@@ -72,8 +72,8 @@ static int32_t describe(const struct launcher *at, const struct heads *x, int64_
                   "describe a tensor to the copy engine");
 }
 
-/* How many heads that read one of k and v share a group: a power of two, all of them if that is
- * one. */
+/* The number of heads that read one head of k and v and share a group: a power of two, or all of
+ * them if their number is one. */
 static int pack_of(const struct attention_args *a)
 {
     const int64_t each = a->heads / a->kv_heads;
@@ -175,7 +175,7 @@ static int32_t launch_prefill(const struct launcher *at, const struct plan *plan
         &args);
 }
 
-/* Why types or sizes do not suit; NULL: they do. */
+/* Returns the reason why types or sizes do not suit, or NULL. */
 static const char *why_not(const struct hw_attention *op, const struct attention_args *a,
                            bool halves)
 {
@@ -191,7 +191,7 @@ static const char *why_not(const struct hw_attention *op, const struct attention
     return NULL;
 }
 
-/* Whether there is enough to do for many units at a time, without splits of the keys. */
+/* Whether many units have enough work without splits of the keys. */
 static bool is_much(const struct attention_args *a, const struct grid *grid)
 {
     enum { FEWEST_QUERIES = 16, FEW_KEYS = 1024, FEWEST_GROUPS = 32 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What a graph makes one launch of matmul_gemv.cu: several matmuls of the same row, and a swiglu of
- * two. An add_rmsnorm between two such launches is part of both: the one before adds to the
- * residual, the one behind norms the row. */
+/* The nodes of a graph that become one launch of matmul_gemv.cu: several matmuls of the same row,
+ * and a swiglu of two. An add_rmsnorm between two such launches becomes part of both: the first
+ * adds to the residual, the second normalises the row. */
 #include "gemv_plan.h"
 
 /* ---- what nodes read and write ---- */
@@ -14,12 +14,12 @@ static struct range floats_at(uint64_t begin, int64_t count, int32_t type)
 
 static struct range weights_of(const struct gemv_part *part, int k)
 {
-    /* with one row there may be no stride */
+    /* with one row, the stride may be missing */
     return (struct range){ part->b, part->b + (uint64_t)(part->rows * part->stride) +
                                         (uint64_t)k * 4 };
 }
 
-/* Whether a range that is written is nothing that a part reads or writes. */
+/* Whether a written range does not overlap anything that a part reads or writes. */
 static bool is_apart(struct range written, const struct gemv_args *args,
                      const struct gemv_part *part)
 {
@@ -28,7 +28,7 @@ static bool is_apart(struct range written, const struct gemv_args *args,
            are_apart(written, floats_at(part->c, part->rows, args->c_type));
 }
 
-/* Whether what `writer` writes is nothing that `other` reads or writes. */
+/* Whether the results of `writer` do not overlap anything that `other` reads or writes. */
 static bool does_not_touch(const struct gemv_args *args, const struct gemv_part *writer,
                            const struct gemv_part *other)
 {
@@ -68,8 +68,8 @@ static bool is_gemv(const struct queue *queue, const struct hw_node *node,
            plan->lowered.groups > 0;
 }
 
-/* Adds a matmul of the same a, unless one depends on another. If its b has another type, it is the
- * last one. */
+/* Adds a matmul of the same a, unless one depends on another. A matmul whose b has another type is
+ * the last one. */
 static bool add_neighbour(struct group *group, const struct queue *queue,
                           const struct hw_node *node)
 {
@@ -98,7 +98,7 @@ static bool add_neighbour(struct group *group, const struct queue *queue,
     return true;
 }
 
-/* Adds silu(first) * second, if that is what a node computes. */
+/* Adds silu(first) * second, if a node computes that. */
 static bool add_swiglu(struct gemv_args *args, const struct queue *queue,
                        const struct hw_node *node)
 {
@@ -126,7 +126,7 @@ static bool add_swiglu(struct gemv_args *args, const struct queue *queue,
     return true;
 }
 
-/* As many of the first nodes as can be one launch. */
+/* The longest sequence of first nodes that can be one launch. */
 static struct group group_of(const struct queue *queue, const struct hw_node *nodes,
                              uint32_t count)
 {
@@ -155,7 +155,7 @@ struct norm {
     float eps;
 };
 
-/* Whether a node is one that the launches on both sides can compute. */
+/* Whether the launches on both sides of a node can compute it. */
 static bool find_norm(struct norm *norm, const struct queue *queue,
                       const struct hw_node *node)
 {
@@ -192,7 +192,8 @@ static bool can_add(const struct group *group, const struct norm *norm)
            are_apart(residual, floats_at(args->a, args->k, args->a_type));
 }
 
-/* Whether the launch can norm its row: what a group reads or stores of it, no other one writes. */
+/* Whether the launch can normalise its row: no other group may write the row that a group reads or
+ * stores. */
 static bool can_norm(const struct group *group, const struct norm *norm)
 {
     const struct gemv_args *args = &group->args;
@@ -210,8 +211,8 @@ static bool can_norm(const struct group *group, const struct norm *norm)
     return true;
 }
 
-/* Makes the norm part of both launches, if there is one between them. Where it is stored over x, x
- * need not be stored before. */
+/* Makes a norm between two launches part of both. If the norm stores its result over x, x itself
+ * need not be stored. */
 static bool share_norm(struct group *before, struct group *behind,
                        const struct queue *queue, const struct hw_node *nodes,
                        uint32_t count)
@@ -247,8 +248,8 @@ static int64_t weights_in(const struct gemv_args *args)
     return bytes;
 }
 
-/* What may be read ahead of a part: from a multiple of 16 on, which the instruction needs, all rows
- * but the last one, which may end before its stride does. */
+/* The range to prefetch for a part. It begins at a multiple of 16, which the instruction needs, and
+ * has all rows but the last one, which may be shorter than its stride. */
 static struct range rows_ahead(const struct gemv_part *part)
 {
     const uint64_t end = part->b + (uint64_t)((part->rows - 1) * part->stride);
@@ -256,7 +257,7 @@ static struct range rows_ahead(const struct gemv_part *part)
     return (struct range){ begin, end > begin ? end : begin };
 }
 
-/* A launch reads ahead for a larger one behind it: the first rows of two parts. */
+/* A launch prefetches for a larger next launch: the first rows of two parts. */
 static void read_ahead(struct gemv_args *args, const struct gemv_args *behind)
 {
     enum { MOST = 8 << 20 };

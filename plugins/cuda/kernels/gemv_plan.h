@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* gemv_plan.h - launches of matmul_gemv.cu, for its plan and for what a graph makes one launch. */
+/* gemv_plan.h - launches of matmul_gemv.cu, for its plan and for the fused launches of graphs. */
 #ifndef GEMV_PLAN_H
 #define GEMV_PLAN_H
 
@@ -7,13 +7,13 @@
 
 #include "matmul_gemv.h"
 
-/* What is launched. */
+/* The properties of a launch. */
 struct gemv_kind {
     int type; /* of b */
     int64_t k;
     int tokens; /* rows of a in a launch; more take several */
     bool rounds;
-    int32_t last; /* the type of the last part, if that is another one; else HW_NONE */
+    int32_t last; /* the type of the last part if it differs; otherwise HW_NONE */
 };
 
 /* Rows of c, or 0 if it has several batches. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Plans heads.cu: rope, and set_rows into floats and q8_0. In a graph, neighbours are one
+/* Plans heads.cu: rope, and set_rows into floats and q8_0. In a graph, neighbouring ops become one
  * launch. */
 #include "../cuda.h"
 
@@ -77,7 +77,7 @@ static const char *job_of_set_rows(struct heads_job *job, const struct lowered *
 
 /* ---- launches ---- */
 
-/* Numbers the warps: a head of a token for each, or several where there are many. */
+/* Numbers the warps: one per head of a token, or per several heads if there are many. */
 static int64_t set_warps(struct heads_args *args)
 {
     enum { FEW = 4096, EACH = 8 };
@@ -137,7 +137,7 @@ const char *plan_heads(struct plan *plan, const struct kernel_row *row, const vo
 
 /* ---- neighbours in a graph as one launch ---- */
 
-/* What an op reads and writes. */
+/* The ranges that an op reads and writes. */
 struct touched {
     struct range reads[3], writes;
 };
@@ -166,7 +166,7 @@ static bool depends(const struct touched *op, const struct touched *writer)
     return !apart;
 }
 
-/* Whether a job stores what another one has rotated. */
+/* Whether a job stores the result of a job that rotates. */
 static bool stores_result_of(const struct heads_job *job, const struct heads_job *rotated)
 {
     const struct rope_args *a = &rotated->rope;
@@ -178,7 +178,7 @@ static bool stores_result_of(const struct heads_job *job, const struct heads_job
            (a->tokens == 1 || a->y.stride[1] == job->rope.x.stride[1]);
 }
 
-/* Adds a job, or what it stores to the job that makes it. */
+/* Adds a job; if it stores the result of another job, adds it to that job. */
 static bool add_job(struct fused *f, const struct heads_job *job, struct touched *touched)
 {
     for (int i = 0; i < f->args.jobs; i++) {
@@ -197,7 +197,8 @@ static bool add_job(struct fused *f, const struct heads_job *job, struct touched
     return true;
 }
 
-/* Adds a node that depends on none of those before, or on one only for what it stores. */
+/* Adds a node that does not depend on the nodes before, or depends on one only as the store of its
+ * result. */
 static bool add_node(struct fused *f, const struct queue *queue, const struct hw_node *node)
 {
     struct plan plan;
@@ -219,7 +220,8 @@ static bool add_node(struct fused *f, const struct queue *queue, const struct hw
     return true;
 }
 
-/* Whether an attention, but for q, k and v, touches nothing of what jobs do. */
+/* Whether the operands of an attention, except q, k and v, do not overlap anything that jobs
+ * use. */
 static bool is_apart(const struct fused *f, const struct hw_node *node)
 {
     const struct hw_attention *op = node->args;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Plans and launches matmul_blocks.cu: 17 to 2048 rows of a, and blocks of b stored [n,k]. One
- * launch rounds a, as matmul_convert.cu does, but in another order. */
+ * launch rounds a, like matmul_convert.cu, but stores it in another order. */
 #include "gemv_plan.h"
 #include "matmul_plan.h"
 
@@ -39,16 +39,17 @@ static int shared_of(int32_t type, int tokens)
            BLOCKS_CELLS(type, tokens, steps) * BLOCKS_CELL_BYTES(type);
 }
 
-/* How a product is divided: tiles of a, and parts of all else, a pair of groups for each. */
+/* The division of a product: tiles of a, and parts of everything else, with a pair of groups for
+ * each. */
 struct division {
     int tokens, across, parts;
 };
 
-/* How many parts there are of tiles_of_b * cells cells; each has a pair of groups. They can have
- * as many cells as possible of all tiles each, wherever they begin: then all pairs have work, but
- * most parts begin or end within a tile, whose sums pass through memory. Or each has as many whole
- * tiles, or each tile as many parts: then fewer sums do, but pairs may be idle. The latter is
- * chosen if that leaves less than about 14 % of them idle. */
+/* The number of parts of tiles_of_b * cells cells; each part has a pair of groups. If all parts
+ * have equally many cells, wherever they begin, all pairs have work, but most parts begin or end
+ * within a tile, and the sums of such tiles pass through memory. If parts have equally many whole
+ * tiles, or tiles equally many parts, fewer sums do, but pairs may be idle. The second way is
+ * chosen if less than about 14 % of the pairs are idle. */
 static int64_t parts_of(int64_t tiles_of_b, int64_t cells, int64_t pairs)
 {
     const int64_t anywhere = smaller(tiles_of_b * cells, pairs);
@@ -64,8 +65,8 @@ static int64_t parts_of(int64_t tiles_of_b, int64_t cells, int64_t pairs)
     return aligned * 9 > anywhere * 8 - anywhere / 4 ? aligned : anywhere;
 }
 
-/* About how many cycles the cells of a part and the sums that it passes on take: measured on an
- * H100. */
+/* The approximate number of cycles for the cells of a part and for the sums that it passes on,
+ * measured on an H100. */
 static int64_t cycles_of(const struct size *s, int tokens, int64_t pairs,
                          struct division *division)
 {
@@ -97,7 +98,7 @@ static struct division divide(const struct size *s, int units)
 
 /* ---- the workspace ---- */
 
-/* Where rows of a in f16, their scales, and sums are. */
+/* The places of the rows of a in f16, of their scales, and of sums. */
 struct places {
     uint64_t scale, sums, bytes;
 };
@@ -180,8 +181,8 @@ static int32_t launch_round(const struct launcher *at, const struct hw_matmul *o
         &args);
 }
 
-/* Of a: rows of f16 in the workspace. Of b: blocks as words; the copy engine takes no stride of 0,
- * and two blocks of q6_K are whole words. */
+/* Describes a: rows of f16 in the workspace; and b: blocks as words. The copy engine takes no
+ * stride of 0, and two blocks of q6_K are whole words. */
 static int32_t describe_both(const struct launcher *at, const struct hw_matmul *op,
                              const struct matmul_args *m, struct blocks_args *args)
 {

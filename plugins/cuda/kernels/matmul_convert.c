@@ -6,14 +6,14 @@
 
 enum {
     FEWEST_ROWS = 2,
-    FEWEST_OF_CONVERTED = 9, /* with fewer, it takes longer to convert b */
+    FEWEST_OF_CONVERTED = 9, /* with fewer, the conversion of b takes longer */
     MOST_ROUNDED = 1 << 14,  /* rows of a that are in the workspace at a time */
     EXPANDED = 256 << 20,    /* bytes of b in the workspace, at most, */
     EXPANDED_SHARE = 64, /* and the share of the device's memory, but at least COLS rows */
     COLS = 256,          /* a multiple of the columns of most tiles */
-    LEAST_OF_BATCH =
-        1 << 24, /* products of numbers, so that a launch for each batch is worth it */
-    /* The matrix units round each sum down: after so many steps along k, it is not f32 any more. */
+    LEAST_OF_BATCH = 1 << 24, /* multiply-adds, so that a launch for each batch pays off */
+    /* The matrix units round each sum down: beyond this many steps along k, the result is less
+     * exact than f32. */
     MOST_K_OF_F32 = 6144
 };
 
@@ -65,8 +65,8 @@ static bool scales(const struct problem *p)
     return rounds(p) && p->type == HW_F16;
 }
 
-/* The rows of all batches are rows of one matrix, if b has one batch and those of a and c follow
- * each other. */
+/* The rows of all batches are rows of one matrix if b has one batch, and the batches of a and of c
+ * are contiguous. */
 static bool is_one_matrix(const struct hw_matmul *op, const struct matmul_args *m)
 {
     int64_t rows = m->m;
@@ -98,7 +98,7 @@ static struct matrix matrix_of(const struct hw_tensor *t, const struct place *p)
     return (struct matrix){ launch_base(t) + (uint64_t)p->offset, p->stride[2], t->dtype };
 }
 
-/* Blocks become f16, which has three bits more than bf16, unless c has no use for these. */
+/* Blocks become f16, which has three more bits than bf16, unless a and c are bf16. */
 static int32_t half_of(const struct hw_matmul *op)
 {
     const bool bf16_is_enough = op->a.dtype == HW_BF16 && op->c.dtype == HW_BF16;
@@ -146,7 +146,7 @@ static struct problem batch_of(const struct problem *p, const struct matmul_args
 
 /* ---- the plan ---- */
 
-/* Whether rows begin at multiples of 16 bytes (of blocks: of 2), in all batches, and do not
+/* Whether rows begin at multiples of 16 bytes (blocks: of 2 bytes), in all batches, and do not
  * overlap. */
 static bool is_aligned(const struct problem *p, const struct matrix *x,
                        const struct place *at, int64_t cols)
@@ -195,7 +195,8 @@ static const char *refusal(const struct problem *p, const struct matmul_args *m,
     return NULL;
 }
 
-/* How many rows of a and columns of c are computed at a time, and where what was converted is. */
+/* The rows of a and columns of c that are computed at a time, and the places of converted
+ * operands. */
 struct share {
     int64_t rows, cols;
     uint64_t a, scale, b, bytes; /* offsets in the workspace; its size */
@@ -257,8 +258,8 @@ static struct matrix rows_from(const struct matrix *x, int64_t row)
     return (struct matrix){ x->address + (uint64_t)(row * x->stride), x->stride, x->type };
 }
 
-/* Sets `out` to rows of a matrix in the type of the products: in the workspace, at `to`, if they
- * have to be converted. `scale`: an address for the scales of rows. */
+/* Sets `out` to rows of a matrix in the type of the products. If they have to be converted, they
+ * are in the workspace at `to`. `scale`: an address for the scales of rows. */
 static int32_t convert(const struct launcher *at, const struct problem *p,
                        const struct rows *rows, uint64_t to, uint64_t scale,
                        struct matrix *out)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Plans and launches matmul_f32.cu: rows of a, and b stored [n,k], of any types; what is not
- * f32 is converted first. */
+/* Plans and launches matmul_f32.cu: rows of a, and b stored [n,k], of any types. Other types than
+ * f32 are converted first. */
 #include "matmul_plan.h"
 
 #include "matmul_ring.h"
@@ -20,9 +20,9 @@ static const enum tuned kernels[] = {
 
 enum { TILES = sizeof tiles / sizeof tiles[0], MOST_AT_A_TIME = 6 };
 
-/* Microseconds that a multiprocessor of an H100 takes for 1 to `most` groups at a time, with K of
- * 4096, in the order of F32_TILES. Others, with less shared memory, may have fewer at a time: the
- * choice is not tuned to them. */
+/* The time in microseconds that a multiprocessor of an H100 takes for 1 to `most` groups at a time,
+ * with K of 4096, in the order of F32_TILES. Multiprocessors with less shared memory may run fewer
+ * groups at a time: the choice is not tuned for them. */
 static const struct {
     int most, us[MOST_AT_A_TIME];
 } times[TILES] = {
@@ -31,7 +31,7 @@ static const struct {
     { 2, { 31, 36 } },
 };
 
-/* What one of the tiles takes, where multiprocessors have `groups` groups. */
+/* The time with a tile, if multiprocessors have `groups` groups. */
 static int64_t time_of(size_t tile, int64_t groups)
 {
     const int most = times[tile].most, *us = times[tile].us;

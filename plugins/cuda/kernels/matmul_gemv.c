@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Plans matmul_gemv.cu: up to 8 rows of a, or 20 that are rounded, and b stored
- * [n,k]. */
+/* Plans matmul_gemv.cu: up to 8 rows of a, or 20 that are rounded, and b stored [n,k]. */
 #include "gemv_plan.h"
 
 /* ---- the kernel ---- */
@@ -18,7 +17,7 @@ static enum tuned exact_kernel(int32_t type)
     return kernels[type];
 }
 
-/* For one row of a, and for a few. */
+/* For one row of a, or for a few. */
 static enum tuned rounding_kernel(int32_t type, bool few)
 {
     static const enum tuned kernels[][2] = {
@@ -34,7 +33,7 @@ static enum tuned rounding_kernel(int32_t type, bool few)
     return kernels[type][few];
 }
 
-/* For b of many rows, of which a warp has more at a time; TUNED_COUNT: none. */
+/* For b with many rows: a warp computes more of them at a time. TUNED_COUNT: none. */
 static enum tuned tall_kernel(int32_t type)
 {
     static const enum tuned kernels[] = {
@@ -48,7 +47,7 @@ static enum tuned tall_kernel(int32_t type)
     return kernels[type];
 }
 
-/* For parts of two types, of which the last is q6_K; TUNED_COUNT: none. */
+/* For parts of two types, the last one q6_K; TUNED_COUNT: none. */
 static enum tuned mixed_kernel(int32_t type)
 {
     return type == HW_Q4_K   ? TUNED_gemv_mixed_q4_K
@@ -56,10 +55,10 @@ static enum tuned mixed_kernel(int32_t type)
                              : TUNED_COUNT;
 }
 
-/* What a group has. */
+/* The resources of a group. */
 struct shape {
-    int warps, stages; /* of the ring of each; 0: it does not fit */
-    int rows;          /* of b, that a warp has at a time */
+    int warps, stages; /* of each ring; 0: it does not fit */
+    int rows;          /* of b, that a warp computes at a time */
     unsigned shared;
 };
 
@@ -76,14 +75,14 @@ static struct need need_of(const struct gemv_kind *kind, int rows)
     return (struct need){ a * kind->tokens, GEMV_STAGE_BYTES(type, rows) };
 }
 
-/* What dynamic memory each of `groups` groups on a multiprocessor may have. */
+/* The dynamic memory available to each of `groups` groups on a multiprocessor. */
 static int64_t room_for(const struct device *device, int groups)
 {
     enum { DECLARED = 2048, RESERVED = 1024 };
     return (device->shared_most + RESERVED) / groups - RESERVED - DECLARED;
 }
 
-/* As many stages as have room; none if that is less than two. */
+/* As many stages as fit; none if fewer than two fit. */
 static struct shape shape_with(const struct need *need, int64_t warps, int64_t room)
 {
     int64_t stages = (room - need->a) / (warps * need->stage);
@@ -104,8 +103,8 @@ static struct shape shape_in(const struct need *need, int64_t room)
     return shape;
 }
 
-/* Two groups must never fit on one multiprocessor: those of a launch that begins early would
- * gather where the launch before it has left room, and that multiprocessor would finish last. */
+/* Two groups must never fit on one multiprocessor. Otherwise groups of an early launch would gather
+ * where the launch before it has left room, and that multiprocessor would finish last. */
 static struct shape shape_with_rows(const struct device *device,
                                     const struct gemv_kind *kind, int rows)
 {
@@ -162,7 +161,8 @@ struct gemv_kind gemv_kind_of(const struct hw_matmul *op, const struct plan *pla
     };
 }
 
-/* Where numbers are read from shared memory in as many bytes, as they lie in device memory. */
+/* Numbers keep their alignment from device memory in shared memory; this is the size of reads that
+ * it allows. */
 static uint64_t alignment_of(int32_t type)
 {
     switch (type) {
@@ -179,7 +179,7 @@ static uint64_t alignment_of(int32_t type)
     }
 }
 
-/* Types of which a lane has two neighbouring blocks at a time. */
+/* Types for which a lane reads two neighbouring blocks at a time. */
 static bool is_paired(int32_t type)
 {
     return type == STORAGE_Q4_0 || type == STORAGE_Q5_0;
@@ -234,7 +234,7 @@ void gemv_add_part(struct gemv_args *args, const struct plan *plan,
 
 /* ---- parts of two types ---- */
 
-/* What groups of either type need at most. */
+/* The larger needs of the groups of both types. */
 static struct shape mixed_shape(const struct device *device, const struct gemv_kind *kind)
 {
     const struct gemv_kind last = { kind->last, kind->k, 1, true, HW_NONE };
@@ -257,8 +257,8 @@ bool gemv_may_end_with(const struct device *device, const struct gemv_kind *kind
            mixed_kernel(kind->type) != TUNED_COUNT && mixed_shape(device, &both).stages;
 }
 
-/* The groups for the last part: about its share of all bytes, and so many that the last pass over
- * its rows is a whole one. With one row there may be no stride. */
+/* The number of groups for the last part: about its share of all bytes, rounded so that the last
+ * pass over its rows is a full one. With one row, the stride may be missing. */
 static int groups_of_last(const struct gemv_args *args, int64_t units)
 {
     const struct gemv_part *last = &args->part[args->parts - 1];
@@ -281,7 +281,7 @@ static enum tuned kernel_of(const struct gemv_kind *kind, const struct shape *sh
                                            : exact_kernel(kind->type);
 }
 
-/* Whether all rows of b are on their way before a is there. */
+/* Whether all rows of b can be requested before a is there. */
 static bool fits_rings(const struct gemv_kind *kind, const struct shape *shape,
                        int64_t rows, int64_t units)
 {

@@ -64,7 +64,7 @@ int32_t ring_launch(const struct launcher *at, const struct product *product,
         &args);
 }
 
-/* The largest tile with which there is work for all units, or else the smallest. */
+/* The largest tile that gives all units work, or else the smallest tile. */
 static size_t best_tile(const struct size *s, int units)
 {
     const size_t last = sizeof tiles / sizeof tiles[0] - 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* matmul_plan.h - what the plans of tuned products of many rows share: kernels that multiply take
- * a and b in one type. Operands of other types are converted in the workspace first, as many rows
- * of a and columns of c at a time as have room there. */
+/* matmul_plan.h - shared by the plans of tuned products of many rows. The kernels that multiply
+ * take a and b in one type. Operands of other types are first converted in the workspace, as many
+ * rows of a and columns of c at a time as fit. */
 #ifndef MATMUL_PLAN_H
 #define MATMUL_PLAN_H
 
@@ -18,8 +18,8 @@ struct size {
     int64_t m, n, k;
 };
 
-/* c = a . b^T * scale + bias. a and b have the type of the problem, rows of all three begin at
- * multiples of 16 bytes. */
+/* c = a . b^T * scale + bias. a and b have the problem's type; rows of all three begin at multiples
+ * of 16 bytes. */
 struct product {
     struct size size;
     struct matrix a, b, c;
@@ -47,7 +47,7 @@ static inline int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* To a multiple of 256, where parts of a workspace begin. */
+/* Rounds up to a multiple of 256, where parts of a workspace begin. */
 static inline uint64_t round_up(int64_t bytes)
 {
     return ((uint64_t)bytes + 255) / 256 * 256;
@@ -70,20 +70,20 @@ struct box {
     int box_rows, box_cols, swizzle;
 };
 
-/* Describes it to the copy engine. Returns what failed as a status, with a message. */
+/* Describes the matrix to the copy engine. On failure returns a status, with a message. */
 int32_t box_describe(const struct launcher *at, uint64_t address, const struct box *box,
                      struct tensor_map *map);
 
-/* Plans an op whose products are in `type`; 0: in f16 or bf16, what suits a and b. Returns NULL, or
- * the reason why it cannot be computed so. */
+/* Plans an op with products in `type`; 0: in f16 or bf16, whichever suits a and b. Returns NULL, or
+ * the reason why the op cannot be computed this way. */
 const char *product_plan(struct plan *plan, const struct kernel_row *row,
                          const struct hw_matmul *op, int32_t type);
 /* Launches what was planned. */
 int32_t product_launch(const struct launcher *at, const struct plan *plan,
                        const struct hw_matmul *op, int32_t type, multiply_fn *multiply);
 
-/* A tile of c that a group of ring.h computes. `ways`: parts of the threads that take turns along
- * k. */
+/* A tile of c that a group of ring.h computes. `ways`: the number of parts of the threads that take
+ * turns along k. */
 struct ring_tile {
     int rows, cols, ways, threads;
 };

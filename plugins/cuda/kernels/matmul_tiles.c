@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Plans and launches matmul_tiles.cu: a few rows of a that are rounded to 8 bits, and blocks of b
- * stored [n,k]. */
+/* Plans and launches matmul_tiles.cu: a few rows of a, rounded to 8 bits, and blocks of b stored
+ * [n,k]. */
 #include "gemv_plan.h"
 #include "matmul_plan.h"
 
@@ -24,14 +24,15 @@ static enum tuned kernel_of(int32_t type, int eights)
     return kernels[type][eights / 2]; /* 0, 1, 2 */
 }
 
-/* With fewer rows of a, matmul_gemv_int8 is faster, which multiplies one after the other. Tiles
- * take as long with one as with eight: that pays the sooner, the less they have to unpack. */
+/* With fewer rows of a, matmul_gemv_int8 is faster: it multiplies one row after the other, while
+ * tiles take as long for one row as for eight. The less unpacking a type needs, the fewer rows make
+ * tiles pay off. */
 static int64_t fewest_of(int32_t type)
 {
     return type == HW_Q8_0 ? 3 : type == HW_Q4_0 ? 4 : 5;
 }
 
-/* Times 8 rows of a that a launch has, if there are so many left. */
+/* The rows of a in a launch, in units of 8, if that many are left. */
 static int eights_for(int64_t rows)
 {
     return rows <= 8 ? 1 : rows <= 16 ? 2 : EIGHTS_MOST;
@@ -39,14 +40,13 @@ static int eights_for(int64_t rows)
 
 /* ---- what fits ---- */
 
-/* What each of the groups has. */
+/* The resources of each group. */
 struct shape {
     int stages;
     unsigned shared;
 };
 
-/* As many stages of the rings as have room, where a group has some tiles; none if that is less than
- * two. */
+/* As many stages of the rings as fit if a group has `tiles` tiles; none if fewer than two fit. */
 static struct shape shape_of(const struct device *device, int32_t type, int eights,
                              int64_t tiles)
 {
@@ -61,7 +61,7 @@ static struct shape shape_of(const struct device *device, int32_t type, int eigh
     return (struct shape){ (int)stages, (unsigned)(fixed + stages * stage) };
 }
 
-/* Whether each launch for so many rows of a has room: the last one may have fewer eights than the
+/* Whether each launch for `rows` rows of a has room: the last one may have fewer eights than the
  * others, and need more. */
 static bool has_room(const struct device *device, int32_t type, int64_t rows)
 {
@@ -96,7 +96,7 @@ static int32_t launch_round(const struct launcher *at, const struct tiles_args *
         args);
 }
 
-/* Launches products of a that is rounded with rows of b: as many as groups can keep sums of. */
+/* Launches products of rounded a with rows of b: as many as groups can keep sums of. */
 static int32_t launch_tiles(const struct launcher *at, const struct tiles_args *all,
                             int32_t type)
 {

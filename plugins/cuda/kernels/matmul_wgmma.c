@@ -23,11 +23,11 @@ static const struct tile tiles[] = {
 #undef X
 };
 
-/* About how many cycles a product takes with a tile: each unit computes one at a time, a step along
- * k takes as long as its products or its loading, and the memory has to deliver, which mostly
- * happens at the same time. The constants are those that choose the fastest tile, or one nearly as
- * fast, for 20 sizes in bf16 that were measured on an H200. A step of TF32 has half of the numbers,
- * and should take as long. */
+/* The approximate number of cycles of a product with a tile. Each unit computes one tile at a time,
+ * and a step along k takes the longer of its products and its loads. The memory traffic mostly
+ * overlaps with that. The constants choose the fastest tile, or one nearly as fast, for 20 sizes in
+ * bf16 that were measured on an H200. A step of TF32 has half as many numbers, and should take as
+ * long. */
 static int64_t cycles_of(const struct tile *t, const struct product *p, int units)
 {
     enum { PRODUCTS = 4096, LOADED = 50, DELIVERED = 1600, BEGIN = 500 };
@@ -63,7 +63,7 @@ static int element_of(int32_t type)
     return type == HW_F32 ? TENSOR_F32 : type == HW_F16 ? TENSOR_F16 : TENSOR_BF16;
 }
 
-/* Boxes of a or b, whose rows are as wide as the widest swizzle. */
+/* Boxes of a or b; their rows are as wide as the widest swizzle. */
 static int32_t describe_operand(const struct launcher *at, const struct product *p,
                                 const struct matrix *x, int64_t rows, int box_rows,
                                 struct tensor_map *map)
@@ -143,7 +143,7 @@ static int32_t multiply(const struct launcher *at, const struct product *p)
         &args);
 }
 
-/* Beside b of f32, products are in TF32, which only HW_PRECISION allows; else in 16 bits. */
+/* With b in f32, products are in TF32, which needs HW_PRECISION; otherwise in 16 bits. */
 static int32_t type_of(const struct hw_matmul *op)
 {
     return op->b.dtype == HW_F32 ? HW_F32 : HW_NONE;

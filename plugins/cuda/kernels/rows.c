@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Plans rows.cu: operands of whole pieces of 16 bytes, but those of get_rows; rows of norms and of
- * softmax that fit a group's registers. */
+/* Plans rows.cu: operands of whole pieces of 16 bytes (except for get_rows); for norms and softmax,
+ * rows that fit a group's registers. */
 #include "../cuda.h"
 
 #include "rows.h"
@@ -9,7 +9,7 @@
 
 /* ---- kernels by type ---- */
 
-/* The kernels of an op for its f32, f16 and bf16; of a norm, also with weights of f32. */
+/* The kernels of an op for f32, f16 and bf16; a norm also has kernels with f32 weights. */
 #define KERNELS(name)                                                                      \
     {                                                                                      \
         TUNED_rows_##name##_f32, TUNED_rows_##name##_f16, TUNED_rows_##name##_bf16         \
@@ -80,17 +80,17 @@ static int32_t launch_rows(const struct launcher *at, const struct plan *plan,
 
 /* ---- a group for each row ---- */
 
-/* Pieces of a row that each thread has. Few rows are the faster the more threads share one; of
- * many, a multiprocessor has the more on their way the fewer threads each takes. */
+/* Pieces of a row per thread. Few rows are faster if more threads share each. With many rows, fewer
+ * threads per row let a multiprocessor work on more rows at once. */
 static int64_t quads_each(int64_t rows)
 {
     enum { FEW = 128, MANY = 1024 };
     return rows <= FEW ? 1 : rows <= MANY ? 2 : ROWS_QUADS;
 }
 
-/* Where there are about as many rows as multiprocessors, or twice as many, two groups fit on each,
- * and no third: those of a launch that begins early would gather where the launch before it has
- * left room, and that multiprocessor would finish last. */
+/* If there are about as many rows as multiprocessors, or twice as many, two groups fit on each, but
+ * not three. Otherwise groups of an early launch would gather where the launch before it has left
+ * room, and that multiprocessor would finish last. */
 static int32_t launch_whole_rows(const struct launcher *at, const struct plan *plan,
                                  const void *op)
 {
