@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The devices of all platforms: what they are, opening and closing them. */
+/* The devices of all platforms: their facts, opening and closing them. */
 #include "opencl.h"
 
 #include "base/sha256.h"
@@ -13,7 +13,7 @@ enum { MOST_GROUP = 256, MOST_PLATFORMS = 32 };
 
 /* ---- asking ---- */
 
-/* Numbers of 32 bits (also flags) and of 64, or of the size of a pointer; 0 if not known. */
+/* Numbers of 32 bits (also flags), of 64 bits or of the size of a pointer; 0 if unknown. */
 static uint64_t number(const struct plugin *plugin, void *device, uint32_t what)
 {
     union {
@@ -26,7 +26,7 @@ static uint64_t number(const struct plugin *plugin, void *device, uint32_t what)
     return size == sizeof value.small ? value.small : value.large;
 }
 
-/* Cut off if it is too long; "" if not known. */
+/* Cuts the text off if it is too long; "" if unknown. */
 static void text(const struct plugin *plugin, void *device, uint32_t what, char *to,
                  size_t room)
 {
@@ -37,7 +37,7 @@ static void text(const struct plugin *plugin, void *device, uint32_t what, char 
     memcpy(to, whole, strlen(whole) + 1);
 }
 
-/* "OpenCL 3.0 <what the vendor likes>" is 30; 0 if not known. */
+/* "OpenCL 3.0 <vendor's text>" becomes 30; 0 if unknown. */
 static int version(const struct plugin *plugin, void *device)
 {
     char words[64];
@@ -63,8 +63,8 @@ static bool has_extension(const struct plugin *plugin, void *device, const char 
 
 /* ---- quirks ---- */
 
-/* What implementations get wrong, and what is done about it. The first column is the platform's
- * name, the second how the version of the driver begins. */
+/* Bugs of implementations, and the workarounds. The first column is the platform's name, the second
+ * the beginning of the driver's version. */
 static const struct quirk {
     const char *platform, *driver;
     bool refused;        /* the device is left out */
@@ -103,7 +103,7 @@ static bool ends_with(const char *text, const char *end)
     return length > last && strcmp(text + length - last, end) == 0;
 }
 
-/* Applies the quirks to a device that was found. Returns why it must not be used, or NULL. */
+/* Applies the quirks to a device. Returns the reason why it must not be used, or NULL. */
 static const char *apply_quirks(const struct plugin *plugin, const char *platform,
                                 struct found *found)
 {
@@ -132,9 +132,9 @@ static const char *apply_quirks(const struct plugin *plugin, const char *platfor
 #ifdef OPENCL_VENDOR
 #define NOTHING_FOUND "no OpenCL device of " OPENCL_VENDOR " can be used"
 
-/* Numbers of the PCI Special Interest Group; processors have those of their makers, too. The text
- * is how the vendor's name begins. Mali GPUs have a number of each model's own, and only the text
- * in common. */
+/* Numbers of the PCI Special Interest Group; processors have their makers' numbers, too. The text
+ * is the beginning of the vendor's name. Each model of a Mali GPU has its own number; only the text
+ * is common to all. */
 static const struct {
     const char *name, *text;
     uint32_t number;
@@ -171,7 +171,7 @@ static bool is_wanted(const struct plugin *plugin, void *device)
 
 /* ---- finding ---- */
 
-/* Why the device cannot run the kernels; NULL: it can. */
+/* Returns the reason why the device cannot run the kernels, or NULL. */
 static const char *why_not(const struct plugin *plugin, void *device)
 {
     if (!number(plugin, device, DEVICE_AVAILABLE))
@@ -238,8 +238,8 @@ static void find_on(struct plugin *plugin, void *platform)
         find_device(plugin, name, i, found[i]);
 }
 
-/* Copies the name of a file "<vendor>.icd" in the directory; false if there is none. Each names an
- * implementation to the library that the plugin calls. */
+/* Copies the name of a file "<vendor>.icd" in the directory; false if there is none. The library
+ * that the plugin calls reads these files to find implementations. */
 static bool find_icd(const char *directory, char *name, size_t room)
 {
     bool found = false;
@@ -256,8 +256,8 @@ static bool find_icd(const char *directory, char *name, size_t room)
 
 #define VENDORS "/etc/OpenCL/vendors"
 
-/* What the library finds at OCL_ICD_VENDORS: a directory, a file "<vendor>.icd", also of the usual
- * directory, or else a library, which the system looks for. */
+/* Describes OCL_ICD_VENDORS as the library understands it: a directory, a file "<vendor>.icd"
+ * (perhaps in the usual directory), or a library, which the system searches for. */
 static void describe_chosen(const char *chosen, char *what, size_t room)
 {
     char name[256], usual[512];
@@ -278,8 +278,8 @@ static void describe_chosen(const char *chosen, char *what, size_t room)
         snprintf(what, room, "a library that cannot be used");
 }
 
-/* The library says nothing about an implementation that it cannot open. After a line break, the
- * remedy is another one than the manifest's. */
+/* The library says nothing about an implementation that it cannot open. The text after the line
+ * break replaces the manifest's remedy. */
 static int32_t fail_without_platform(const struct plugin *plugin, int error)
 {
     const char *chosen = getenv("OCL_ICD_VENDORS");
@@ -336,8 +336,8 @@ static int32_t kind_of(const struct plugin *plugin, void *device)
                                                          : HW_DEVICE_DISCRETE;
 }
 
-/* A UUID for a device that tells none: of its names, and its number on its platform. So a device
- * that two modules show is known to be the same. */
+/* A UUID for a device without one: made from its names and its number on the platform. So a device
+ * that two modules show is recognised as one. */
 static void name_identity(const struct found *found, struct hw_device_info *facts)
 {
     const char *const names[] = { found->platform, facts->name, facts->driver };
@@ -391,14 +391,13 @@ int32_t device_import(void *self, const char *kind, void *handle, int32_t *index
                    handle);
 }
 
-/* Of buffers, in bytes. */
+/* The alignment of buffers, in bytes. */
 static uint32_t alignment_of(const struct plugin *plugin, void *device)
 {
     return (uint32_t)number(plugin, device, DEVICE_ALIGNMENT_BITS) / 8;
 }
 
-/* OpenCL itself does not know what is free; AMD's extension tells that, and the largest block of
- * it. */
+/* OpenCL does not report free memory. AMD's extension reports it, and its largest block. */
 struct device_memory device_memory(const struct plugin *plugin, void *device)
 {
     size_t kilobytes[2] = { 0, 0 };
@@ -414,7 +413,7 @@ uint64_t device_local_memory(const struct plugin *plugin, void *device)
     return number(plugin, device, DEVICE_LOCAL_MEMORY);
 }
 
-/* AMD's own driver spells the name out, which nobody would look for. */
+/* AMD's own driver has the full name, which users would not search for. */
 static void read_vendor(const struct plugin *plugin, void *device, char *to, size_t room)
 {
     text(plugin, device, DEVICE_VENDOR, to, room);
@@ -472,8 +471,8 @@ static uint32_t wide_of(const struct plugin *plugin, void *device)
     return wide >= 16 ? 16 : wide >= 8 ? 8 : 4;
 }
 
-/* Memory that the host and kernels see in turns, without mapping it: shared virtual memory of fine
- * grain, of OpenCL 2.0. It is worth having where the device's memory is the host's. */
+/* Whether the host and kernels can use memory in turns without mapping it: fine-grain shared
+ * virtual memory of OpenCL 2.0. It is useful if the device's memory is the host's memory. */
 static bool shares_memory(const struct plugin *plugin, void *device)
 {
     return plugin->cl.svm_alloc && plugin->cl.svm_free && version(plugin, device) >= 20 &&
@@ -481,7 +480,8 @@ static bool shares_memory(const struct plugin *plugin, void *device)
            number(plugin, device, DEVICE_SVM) & SVM_FINE_BUFFER;
 }
 
-/* An instruction for dot products of four bytes with signs; OpenCL C 3.0 has a function for it. */
+/* Whether the device has an instruction for dot products of four signed bytes; OpenCL C 3.0 has a
+ * function for it. */
 static bool multiplies_bytes(const struct plugin *plugin, void *device)
 {
     uint32_t accelerated[6] = { 0 }; /* the first: both with signs */
@@ -501,7 +501,7 @@ static uint64_t features_of(const struct plugin *plugin, const struct found *fou
     if (plugin->host->precision >= HW_PRECISION_INT8)
         features |= ALLOW_INT8;
     if (is_cpu && local >= 192 << 10)
-        features |= ON_CPU | DOTS; /* of both rows, the one for CPUs comes first */
+        features |= ON_CPU | DOTS; /* the row for CPUs comes before the other one */
     if (!is_cpu && has_dots)
         features |= DOTS;
     if (local >= 32 << 10 && group_of(plugin, found) >= 64)

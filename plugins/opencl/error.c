@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* From an error of OpenCL to a status and a message. */
+/* Converts an error of OpenCL to a status and a message. */
 #include "opencl.h"
 
 static const struct {

@@ -38,7 +38,7 @@ void event_destroy(void *self)
     free(event);
 }
 
-/* The last marker, retained; NULL: there is none. Returns an error of OpenCL. */
+/* Retains and returns the last marker; NULL: there is none. Returns an error of OpenCL. */
 static int hold(struct event *event, void **marker)
 {
     pthread_mutex_lock(&event->lock);
@@ -139,7 +139,7 @@ static void run(void *marker, int status, void *self)
     free(callback);
 }
 
-/* Counted before it can be called. */
+/* Counts the callback before it can be called. */
 static int add_callback(struct device *device, void *marker, struct callback *callback)
 {
     count_callback(device, 1);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Graphs: each node is planned once, and has a kernel of its own that keeps its arguments. So
- * launching a graph is nothing but enqueueing its kernels. */
+/* Graphs: each node is planned once, and has its own kernel, which keeps its arguments. Launching a
+ * graph only enqueues its kernels. */
 #include "opencl.h"
 
 #include <stdlib.h>
 
 struct graph {
     struct device *device;
-    uint64_t workspace; /* bytes; it is that of the queue that launches */
-    uint64_t bound;     /* its serial; 0: it was never launched */
+    uint64_t workspace; /* bytes; the memory is the workspace of the launching queue */
+    uint64_t bound;     /* the serial of that workspace; 0: never launched */
     uint32_t count;
     pthread_mutex_t lock; /* of the kernels: any queue may launch them */
     struct ready kernels[];
@@ -76,7 +76,7 @@ void graph_destroy(void *self)
     free(graph);
 }
 
-/* Makes the workspace of the queue that of the graph. */
+/* Makes the graph's kernels use the queue's workspace. */
 static int bind(struct graph *graph, struct queue *queue)
 {
     int error = 0;
@@ -99,7 +99,7 @@ static int launch(struct graph *graph, struct queue *queue)
     return error;
 }
 
-/* Whoever waits for the graph by polling an event need not flush. */
+/* Flushes, so that an application may wait for the graph by polling an event. */
 int32_t graph_launch(void *self, void *graph)
 {
     struct queue *queue = self;

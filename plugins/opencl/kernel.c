@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Kernels of the application: OpenCL C, which the device's implementation compiles, or a program
- * binary of it. */
+/* Kernels of the application: OpenCL C that the device's implementation compiles, or one of its
+ * program binaries. */
 #include "opencl.h"
 
 #include <limits.h>
@@ -11,13 +11,13 @@ struct kernel {
     void *program, *handle;
     size_t group[3]; /* work-items */
     pthread_mutex_t
-        lock; /* of the arguments, which the handle keeps until they are set anew */
+        lock; /* of the arguments, which the handle keeps until they are set again */
 };
 
 /* ---- parameters ---- */
 
-/* What a kernel gets: for a tensor a memory object and the bytes from its start to the first
- * element, for an integer 64 bits, for a float an f32. Each function sets the parameter at
+/* The value of a kernel's parameters: a tensor has a memory object and the bytes from its start to
+ * the first element, an integer has 64 bits, a float is an f32. Each function sets the parameter at
  * `*index` and counts it; it returns an error of OpenCL. */
 static int set_memory(const struct kernel *kernel, uint32_t *index, void *memory)
 {
@@ -52,8 +52,8 @@ static int set_argument(const struct kernel *kernel, uint32_t *index,
     }
 }
 
-/* Sets the parameters of a letter: one of another size, or a pointer in the place of a number, is
- * an error. */
+/* Sets the parameters of a letter. Fails if a parameter has another size, or is a pointer instead
+ * of a number. */
 static int try_letter(const struct kernel *kernel, uint32_t *index, char letter)
 {
     int error;
@@ -68,7 +68,7 @@ static int try_letter(const struct kernel *kernel, uint32_t *index, char letter)
     }
 }
 
-/* What a parameter has to be. A tensor has two. */
+/* The type that a parameter must have. A tensor has two parameters. */
 static const char *wanted_by(char letter, bool second)
 {
     if (letter == 'f')
@@ -114,7 +114,7 @@ static int32_t check_parameters(const struct kernel *kernel, const char *signatu
     return HW_OK;
 }
 
-/* What the implementation says of a compiled kernel. */
+/* Queries the implementation about a compiled kernel. */
 static int32_t ask(const struct kernel *kernel, uint32_t what, size_t size, void *value)
 {
     struct device *device = kernel->device;
@@ -155,7 +155,7 @@ static int32_t check_group_required(const struct kernel *kernel)
                    group[0], group[1], group[2], required[0], required[1], required[2]);
 }
 
-/* PoCL ends the process at the launch of a kernel that has more than the device. */
+/* PoCL ends the process if a kernel with more memory than the device's is launched. */
 static int32_t check_local_memory(const struct kernel *kernel)
 {
     struct device *device = kernel->device;

@@ -120,7 +120,7 @@ int launch_ready(struct queue *queue, const struct ready *ready)
 
 /* ---- workspaces ---- */
 
-/* Work that uses the memory keeps it until it is done. */
+/* Submitted work keeps the memory alive until it is complete. */
 void launch_release(struct queue *queue)
 {
     struct device *device = queue->device;

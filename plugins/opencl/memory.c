@@ -4,7 +4,7 @@
 
 /* ---- memory that the host sees ---- */
 
-/* Before such memory lies the address to free it by. */
+/* The address to free is stored before such memory. */
 enum { LEAST_ALIGNMENT = 256 };
 
 static void *shared_alloc(const struct device *device, uint64_t bytes)
@@ -127,8 +127,8 @@ static int32_t retain_imported(struct device *device, const struct hw_import *de
                   "import memory");
 }
 
-/* "opencl.mem": a memory object of the application, made in the context of this device, which an
- * exported queue tells. */
+/* "opencl.mem": a memory object of the application, created in the context of this device, which an
+ * exported queue reports. */
 int32_t memory_import(void *self, const struct hw_import *desc, struct hw_buffer *buffer)
 {
     struct device *device = self;

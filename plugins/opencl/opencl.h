@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* opencl.h - the insides of the OpenCL plugin: which file does what.
+/* opencl.h - declarations shared by the files of the OpenCL plugin:
  *
- *   plugin   the instance, and the table of what the plugin does
+ *   plugin   the instance, and the table of functions
  *   error    from an error of OpenCL to a status and a message
  *   device   the devices of all platforms: their facts, opening and closing them
  *   memory   buffers and transfers
@@ -12,8 +12,7 @@
  *   graph    recorded ops as kernels that have their arguments
  *   kernel   kernels of the application
  *
- * It needs OpenCL 1.2 and calls the functions that opencl.def lists. Each device has a context of
- * its own. */
+ * It needs OpenCL 1.2 and calls the functions in opencl.def. Each device has its own context. */
 #ifndef OPENCL_H
 #define OPENCL_H
 
@@ -45,10 +44,10 @@ struct opencl {
 
 enum { MOST_DEVICES = 64 };
 
-/* The fewest work-items of a group that the kernels can be compiled for. */
+/* The smallest group, in work-items, for which the kernels can be compiled. */
 enum { LEAST_GROUP = 32 };
 
-/* What rows may need of a device, in kernels.def. */
+/* Features that rows of kernels.def may need from a device. */
 enum feature {
     ON_CPU = 1,          /* it is a processor, with 192 KiB of group memory */
     LOCAL_32K = 2,       /* 32 KiB of group memory */
@@ -57,8 +56,8 @@ enum feature {
     ALLOW_INT8 = 16      /* HW_PRECISION allows bytes */
 };
 
-/* The programs of tuned kernels: those of a kernel have numbers from its own on, which its file in
- * kernels/ gives out. */
+/* The programs of tuned kernels: a kernel's programs are numbered from its constant on, as its file
+ * in kernels/ defines. */
 enum {
     TUNED_MATMUL_BLOCK,
     TUNED_MATMUL_GEMV,
@@ -120,7 +119,7 @@ struct device {
     int callbacks; /* of events, that have not returned yet */
 };
 
-/* Memory that the kernels of an op share; it grows to what the largest op needs. */
+/* Memory for the kernels of an op; it grows to the largest need so far. */
 struct workspace {
     void *memory;
     uint64_t bytes, serial; /* another serial: other memory */
@@ -132,53 +131,54 @@ struct queue {
     struct kernel_choice choice;
     uint32_t unflushed; /* launches */
     struct workspace workspace;
-    /* its own: a kernel holds its arguments */
+    /* the queue's own: a kernel holds its arguments */
     void *kernel[PORTABLE_PROGRAMS + TUNED_PROGRAMS];
 };
 
 /* ---- error.c ------------------------------------------------------------------------------- */
 
-/* Returns HW_OK for error 0. Otherwise sets the message, "cannot <what>: CL_OUT_OF_RESOURCES
- * (-5)", and returns the status; HW_LOST from the first error on that the device does not
- * survive. The debug log has it, too: the library may do without what failed. */
+/* Returns HW_OK for error 0. Otherwise sets the message, "cannot <what>: CL_OUT_OF_RESOURCES (-5)",
+ * logs it at debug level (the library may continue without the failed call), and returns the
+ * status. Returns HW_LOST from the first error on that the device does not survive. */
 int32_t answer(struct device *device, int error, const char *what);
-/* For what cannot return a status: the same sentence goes to the log, as a warning. */
+/* For functions without a status: logs the same sentence as a warning. */
 void note(struct device *device, int error, const char *what);
 /* The name of an error; "an unknown error" for others. */
 const char *error_name(int error);
 /* Returns HW_LOST and sets the message if the device is lost. */
 int32_t check_lost(struct device *device);
-/* Returns HW_INVALID and sets the message: an imported queue or memory object is of no use to the
- * device. */
+/* Returns HW_INVALID and sets the message: the device cannot use an imported queue or memory
+ * object. */
 int32_t other_context(struct device *device, const char *what);
 
 /* ---- device.c ------------------------------------------------------------------------------ */
 
 /* Finds the devices that this plugin can use. */
 int32_t devices_find(struct plugin *plugin);
-/* The bytes of memory that a device has, and those that are free. 0: it does not say. */
+/* The device's total and free bytes of memory; 0: unknown. */
 struct device_memory {
     uint64_t total, free;
 };
 struct device_memory device_memory(const struct plugin *plugin, void *device);
-/* The bytes of memory that the work-items of a group share; 0: it does not say. */
+/* The bytes of memory that the work-items of a group share; 0: unknown. */
 uint64_t device_local_memory(const struct plugin *plugin, void *device);
 
 /* ---- memory.c ------------------------------------------------------------------------------ */
 
-/* Writes what failed: "allocate 4096 bytes <purpose>of the device's 8192, of which 1024 are free".
- * `purpose` is "" or ends in a space. */
+/* Writes the failed action: "allocate 4096 bytes <purpose>of the device's 8192, of which 1024 are
+ * free". `purpose` is "" or ends in a space. */
 void memory_describe(const struct device *device, uint64_t bytes, const char *purpose,
                      char *what, size_t size);
 
 /* ---- kernels/ ------------------------------------------------------------------------------ */
 
-/* A tuned kernel, which takes the arguments of the portable one that the op was lowered to. */
+/* A launch of a tuned kernel, which takes the arguments of the portable kernel that the op was
+ * lowered to. */
 struct launch {
-    uint32_t program; /* its number among the tuned ones */
+    uint32_t program; /* its number among the tuned programs */
     uint32_t group;   /* work-items */
     int64_t groups;
-    bool dots; /* of bytes: its text is OpenCL C 3.0 where the device has them */
+    bool dots; /* dot products of bytes: if the device has them, the text is OpenCL C 3.0 */
 };
 
 struct tuned {
@@ -192,10 +192,10 @@ struct tuned {
 
 /* ---- program.c ----------------------------------------------------------------------------- */
 
-/* Sets up the device's builder and options, of which the last are given. */
+/* Sets up the device's builder and its compiler options, which end with `options`. */
 void program_begin(struct device *device, const char *options);
-/* A kernel keeps its arguments until they are set anew. So there is one for each program that the
- * ops of a queue share, and one of its own for each node of a graph, which releases it. */
+/* A kernel keeps its arguments until they are set again. So a queue's ops share one kernel per
+ * program, and each node of a graph has its own, which the graph releases. */
 enum sharing { SHARED_KERNEL, OWN_KERNEL };
 
 /* The kernel, and the work-items of its groups; compiles it for the device if needed. */
@@ -212,8 +212,8 @@ void program_end(struct device *device);
 
 /* ---- launch.c ------------------------------------------------------------------------------ */
 
-/* What a row's plan function fills in. A tuned kernel may have another one that ends its work; then
- * both get a workspace, as their last argument. */
+/* Set by a row's plan function. A second tuned kernel may finish the work of the first; then both
+ * get a workspace as their last argument. */
 struct plan {
     struct lowered lowered;
     const struct tuned *tuned, *second; /* NULL: the portable kernel; there is none */
@@ -222,7 +222,7 @@ struct plan {
 
 extern const struct kernel_table launch_kernels;
 
-/* A kernel that has its arguments. */
+/* A kernel whose arguments are set. */
 struct ready {
     void *kernel;
     size_t items, group; /* work-items, of all groups and of one */
@@ -236,7 +236,7 @@ struct stages {
     struct ready stage[MOST_STAGES];
 };
 
-/* Fills in what all plans have, that of the portable kernel. */
+/* Fills in the part of a plan that all rows have: the portable kernel. */
 static inline const char *launch_lower(struct plan *plan, const struct kernel_row *row,
                                        const void *args)
 {
@@ -255,8 +255,8 @@ void launch_release(struct queue *queue);
 /* These return an error of OpenCL. */
 int launch_bind(struct queue *queue, const struct ready *ready);
 int launch_ready(struct queue *queue, const struct ready *ready);
-/* After `count` launches: flushes the queue now and then, so that the device begins while others
- * are submitted. */
+/* After `count` launches: sometimes flushes the queue, so that the device begins while more
+ * launches are submitted. */
 int launch_flush(struct queue *queue, uint32_t count);
 
 #endif

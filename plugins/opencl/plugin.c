@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The instance, and the table of what the plugin does. */
+/* The instance, and the table of functions. */
 #include "opencl.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The kernels: each form of one is a program, compiled for the device when it is first used and
- * kept on disk (common/module.h). */
+/* The kernels: each form of a kernel is a program, compiled for the device on first use and kept on
+ * disk (common/module.h). */
 #include "opencl.h"
 
 #include <stdlib.h>
@@ -31,7 +31,8 @@ static const struct {
 
 /* ---- from text to an image, from an image to a program ---- */
 
-/* Of the one device that the program was built for. Returns an error of OpenCL. */
+/* Takes the binary for the only device that the program was built for. Returns an error of
+ * OpenCL. */
 static int take_binary(const struct device *device, void *program,
                        struct module_image *image)
 {
@@ -51,7 +52,7 @@ static int take_binary(const struct device *device, void *program,
     return !error && size != sizeof binary ? INVALID_BINARY : error;
 }
 
-/* The error, and what the compiler says about it. The log is given whole or not at all. */
+/* Logs the error and the compiler's log, which is given in full or not at all. */
 static void explain(const struct device *device, void *program, int error,
                     struct module_image *image)
 {
@@ -85,7 +86,7 @@ static int32_t make(void *user, const struct module_program *program, const char
     return answer(device, error, "compile a kernel");
 }
 
-/* An implementation may compile once more for the binary: PoCL does, for groups of any size. */
+/* An implementation may compile again for the binary: PoCL does, for groups of any size. */
 static int32_t compile(void *user, const struct module_program *program, const char *source,
                        struct module_image *image)
 {
@@ -119,8 +120,8 @@ static int32_t load(void *user, const void *image, size_t bytes, void **program)
     return answer(device, error, "load a compiled kernel");
 }
 
-/* Quotients and square roots that are rounded correctly, where the device has them: the
- * quantisers need them to agree bit for bit with others. */
+/* The options include correctly rounded quotients and square roots, if the device has them: the
+ * quantisers need them to agree with others bit for bit. */
 void program_begin(struct device *device, const char *options)
 {
     uint64_t config = 0;
@@ -163,14 +164,14 @@ void program_end(struct device *device)
 
 /* ---- kernels ---- */
 
-/* What a program is made of. */
+/* The source of a program. */
 struct recipe {
     const char *file, *entry, *name;
     const char *options;
 };
 
-/* The most work-items that the device allows a group of this kernel, which may be fewer than for
- * others: if it needs many registers, say. */
+/* The largest group, in work-items, in which the device runs this kernel. It may be smaller than
+ * for other kernels, for example if this one needs many registers. */
 static int32_t most_items(struct device *device, void *program, const char *entry,
                           size_t *most)
 {
@@ -184,8 +185,8 @@ static int32_t most_items(struct device *device, void *program, const char *entr
     return answer(device, error, "ask about a kernel");
 }
 
-/* Loads a program for groups of program->group work-items; HW_UNSUPPORTED if the device runs only
- * smaller ones. */
+/* Loads a program for groups of program->group work-items. Returns HW_UNSUPPORTED if the device
+ * runs only smaller groups. */
 static int32_t load_program(struct device *device, const struct recipe *recipe,
                             struct program *program)
 {
@@ -210,7 +211,7 @@ static int32_t load_program(struct device *device, const struct recipe *recipe,
     return status;
 }
 
-/* With the largest groups that the kernel can have. */
+/* Loads it with the largest groups that the kernel can have. */
 static int32_t find_portable(struct device *device, const struct lowered *l,
                              struct program *program)
 {
@@ -242,7 +243,7 @@ static int32_t find_tuned(struct device *device, const struct tuned *tuned,
     return load_program(device, &recipe, program);
 }
 
-/* A kernel of a program that is loaded; a shared one stays the queue's. */
+/* A kernel of a loaded program; the queue owns shared kernels. */
 static int32_t make_kernel(struct queue *queue, int program, const char *entry,
                            enum sharing sharing, void **kernel)
 {

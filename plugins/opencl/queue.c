@@ -78,7 +78,7 @@ static int32_t retain_imported(struct device *device, const struct hw_queue_desc
                   "import a queue");
 }
 
-/* "opencl.queue": an in-order queue of the application, made in the context of this device. */
+/* "opencl.queue": an in-order queue of the application, created in the context of this device. */
 int32_t queue_import(void *self, const struct hw_queue_desc *desc, const char *kind,
                      void *handle, void **out)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* attention.h - what the plans of attention share. */
+/* attention.h - shared by the plans of attention. */
 #ifndef OPENCL_ATTENTION_H
 #define OPENCL_ATTENTION_H
 
@@ -7,7 +7,7 @@
 
 enum { ATTENTION_MOST_DIM = 256, ATTENTION_ROW_COUNTS = 4 }; /* 1, 2, 4 or 8 rows */
 
-/* The types of caches, those of matmul_types at first: a number and its name. */
+/* The types of caches, beginning with matmul_types: a number and its name. */
 enum { ATTENTION_TYPES = 4 };
 
 static inline int64_t attention_rows_of_head(const struct attention_args *a)
@@ -22,7 +22,8 @@ static inline int64_t attention_heads(const struct lowered *l)
            matmul_pieces(attention_rows_of_head(&l->args.attention), ATTENTION_ROWS);
 }
 
-/* Why kernels that read k and v in vectors of four cannot; NULL: they can. */
+/* Returns the reason why kernels that read k and v in vectors of four cannot compute the op, or
+ * NULL. */
 static inline const char *attention_why_not(const struct attention_args *a)
 {
     const uint32_t type = matmul_type(a->k_type);

@@ -8,7 +8,7 @@ static int64_t groups_of(const struct lowered *l, int64_t rows)
     return attention_heads(l) * matmul_pieces(all, rows);
 }
 
-/* As many rows as leave a group for each compute unit. */
+/* Chooses the most rows with which each compute unit gets a group. */
 static void choose(const struct device *device, const struct lowered *l,
                    struct launch *launch)
 {

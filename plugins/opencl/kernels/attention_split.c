@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT */
-/* Plans attention_split.cl and attention_merge.cl: attention with few queries and many keys, which
- * several groups share. */
+/* Plans attention_split.cl and attention_merge.cl: attention with few queries and many keys,
+ * divided between several groups. */
 #include "attention.h"
 
 enum {
     MOST_ROWS = 8,
     MOST_PARTS = 64,
-    PART_KEYS = 64, /* at least, and work-items of a group, as in attention_split.cl */
+    PART_KEYS = 64, /* at least; also the work-items of a group, as in attention_split.cl */
     MERGE_ITEMS = 64
 };
 
-/* Parts of the keys. How many keys there are is known when the kernel runs; this is how many there
- * may be. */
+/* The largest number of parts of the keys. The number of keys is known only when the kernel
+ * runs. */
 static int64_t parts_of(const struct attention_args *a)
 {
     const int64_t parts = matmul_pieces(a->keys_max, PART_KEYS);
     return parts < MOST_PARTS ? parts : MOST_PARTS;
 }
 
-/* So that one group has all rows of a head of k. */
+/* The power of two for which one group has all rows of a head of k. */
 static uint32_t doubled_rows(const struct attention_args *a)
 {
     uint32_t doubled = 0;
@@ -95,7 +95,7 @@ const char *plan_attention_split(struct plan *plan, const struct kernel_row *row
         return "more than 8 rows read a head of k";
     if (a->keys_max <= PART_KEYS)
         return "there are at most 64 keys";
-    /* What a row has of a part: its values, its largest score and its sum. */
+    /* A row's result for a part: its values, its largest score and its sum. */
     if (__builtin_mul_overflow(rows_of(&plan->lowered) * parts_of(a),
                                (a->value_dim + 2) * (int64_t)sizeof(float),
                                &plan->workspace) ||

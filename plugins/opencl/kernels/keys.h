@@ -24,8 +24,9 @@ FUNC i64 length_of(ARGS(struct attention_args) a, GLOBAL const u8 *lengths, i64 
     return length < 0 ? 0 : length < a.keys_max ? length : a.keys_max;
 }
 
-/* Of attention_split.cl: the keys are divided into at most MOST_PARTS parts, of multiples of
- * PART_KEYS. How many parts there may be, there are, and the keys of one. */
+/* For attention_split.cl: the keys are divided into at most MOST_PARTS parts, whose lengths are
+ * multiples of PART_KEYS. The functions return the possible and the actual number of parts, and the
+ * keys of a part. */
 #ifndef PART_KEYS
 #define PART_KEYS GROUP
 #endif

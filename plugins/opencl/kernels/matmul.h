@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* matmul.h - what the plans of tuned products share. */
+/* matmul.h - shared by the plans of tuned products. */
 #ifndef OPENCL_MATMUL_H
 #define OPENCL_MATMUL_H
 
@@ -25,8 +25,8 @@ static inline uint32_t matmul_float(int dtype)
     return dtype == STORAGE_F32 ? 0 : dtype == STORAGE_F16 ? 1 : 2;
 }
 
-/* The types of b, those of a first. `align`: of rows, in bytes, so that kernels can read pieces of
- * them as vectors. */
+/* The types of b; the types of a come first. `align`: of rows, in bytes, so that kernels can read
+ * parts of rows as vectors. */
 static const struct {
     int dtype;
     const char *name;
@@ -72,8 +72,8 @@ static inline bool matmul_is_aligned(struct place p, int64_t align)
            p.stride[2] % align == 0;
 }
 
-/* Whether vectors of four floats or codes of q8_0 are aligned in a matrix with `inner` elements in
- * a row, and are inside of a row as a whole. */
+/* Whether vectors of four floats or q8_0 codes are aligned in a matrix with `inner` elements in a
+ * row, and never cross the end of a row. */
 static inline bool matmul_has_fours(struct place p, int dtype, int64_t inner)
 {
     const int64_t four = dtype == STORAGE_F32 ? 16 : dtype == STORAGE_Q8_0 ? 2 : 8;

@@ -5,7 +5,7 @@
 enum { LARGE = 64, SMALL = 32, ROUND_ITEMS = 64 };
 enum { UNIT = 32, UNIT_BYTES = 12 * sizeof(uint32_t) }; /* as in matmul_round.cl */
 
-/* What rows of a become may take so much memory; products of more rows are left to other rows. */
+/* The most memory for converted rows of a. Other rows of the table compute larger products. */
 static const int64_t most_workspace = 256 << 20;
 
 _Static_assert(2 * MATMUL_BLOCKS == DOTS_PROGRAMS, "a program for each");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Plans matmul_gemv.cl: one row of a in each matrix, and b stored [n,k], of floats or q4_K. */
+/* Plans matmul_gemv.cl: one row of a in each matrix, and b stored [n,k], in floats or q4_K. */
 #include "matmul.h"
 
 enum { LANES = 32, ROWS = 2, MOST_ITEMS = 128 }; /* as in matmul_gemv.cl */

@@ -4,11 +4,11 @@
 
 enum { MOST_ITEMS = 128, TEAM = 32, ROW_COUNTS = 3 }; /* 1, 2 or 4 rows of b */
 
-/* All but the last one, which takes less time in matmul_gemv.cl. */
+/* All but the last type, which takes less time in matmul_gemv.cl. */
 enum { TYPES = MATMUL_BLOCKS - 1 };
 _Static_assert(TYPES *ROW_COUNTS == STREAM_PROGRAMS, "a program for each");
 
-/* As many rows as leave some teams for each compute unit. */
+/* Chooses the most rows with which each compute unit gets some teams. */
 static void choose(const struct device *device, const struct lowered *l,
                    struct launch *launch)
 {

@@ -2,9 +2,9 @@
 /* Plans matmul_tile.cl: products of floats with floats, and with blocks stored [n,k]. */
 #include "matmul.h"
 
-/* The best one is that with which a device ends first if each unit runs one group at a time.
- * `speed`: how fast a unit computes, as a share of the fastest. With these shares, the best tile of
- * an H200 was chosen for squares of 512 (32 x 32), 1024 (64 x 64), 2048 and 4096 (128 x 128). */
+/* The best tile lets a device finish first if each unit runs one group at a time. `speed`: the
+ * speed of a unit as a share of the fastest tile's. With these shares, the best tile of an H200 was
+ * chosen for squares of 512 (32 x 32), 1024 (64 x 64), 2048 and 4096 (128 x 128). */
 static const struct tile {
     int rows, cols, depth, mine_rows, mine_cols;
     double speed;
@@ -28,7 +28,7 @@ static int64_t groups_of(const struct tile *tile, const struct lowered *l)
            matmul_pieces(m->n, tile->cols);
 }
 
-/* In steps of the fastest tile, on all units. */
+/* The time in steps of the fastest tile, on all units. */
 static double time_of(const struct device *device, const struct tile *tile, int64_t groups)
 {
     const double waves = (double)matmul_pieces(groups, device->units);
@@ -37,8 +37,8 @@ static double time_of(const struct device *device, const struct tile *tile, int6
 
 static uint32_t best_tile(const struct device *device, const struct lowered *l)
 {
-    uint32_t best = TILES -
-                    1; /* in groups of 64, which every device has that this row needs */
+    /* The last tile's groups of 64 run on every device that this row accepts. */
+    uint32_t best = TILES - 1;
     double least = -1;
     for (uint32_t i = 0; i < TILES; i++) {
         const int64_t groups = groups_of(&tiles[i], l);

@@ -37,7 +37,7 @@ struct unit {
     float scale[2], offset[2];
 };
 
-/* Of four codes, as float. */
+/* Four codes as floats. */
 #if UNIT_B == UNIT_q8_0
 #define CODES(word) convert_float4(as_char4(word))
 #else

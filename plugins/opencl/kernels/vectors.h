@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* vectors.h - what tuned kernels share: four numbers at a time, and the matrices of a batch.
- * Follows the headers of kernels/. */
+/* vectors.h - shared by tuned kernels: four numbers at a time, and the matrices of a batch. Follows
+ * the headers of kernels/. */
 #ifndef VECTORS_H
 #define VECTORS_H
 
@@ -44,7 +44,7 @@ FUNC struct index batch_of(i64 matrix, i64 batch1)
     return batch;
 }
 
-/* Of blocks, where a row is aligned to them. */
+/* For blocks, in rows that are aligned to them. */
 FUNC float4 four_q8_0(GLOBAL const u8 *row, i64 i)
 {
     GLOBAL const u8 *block = row + i / BLOCK * Q8_0_BYTES;
