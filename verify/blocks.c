@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* blocks.c - see blocks.h. Each step of a quantiser is rounded to float in a statement or a
- * function of its own, so that no compiler fuses two of them. */
+/* blocks.c - see blocks.h. Each step of a quantiser is rounded to float in its own statement or
+ * function, so that no compiler fuses two of them. */
 #include "blocks.h"
 
 #include "storage.h"
@@ -23,7 +23,7 @@ static void put_half(unsigned char *p, float value)
 
 /* ---- where codes are -------------------------------------------------------------------- */
 
-/* A part of the code of an element: some bits of a byte, and how much the lowest is worth. */
+/* A part of the code of an element: some bits of a byte, and the value of the lowest bit. */
 struct part {
     int byte, shift, bits, worth;
 };
@@ -38,7 +38,7 @@ static void part_write(unsigned char *block, struct part p, int code)
     block[p.byte] |= (unsigned char)((code / p.worth & ((1 << p.bits) - 1)) << p.shift);
 }
 
-/* Where the code of element `i` is; a part of 0 bits is absent. */
+/* The place of element `i`'s code; a part of 0 bits is absent. */
 static void parts_of(int32_t dtype, int i, struct part part[2])
 {
     const int half = i / 16; /* of a block of 32 */
@@ -94,9 +94,9 @@ static void codes_write(int32_t dtype, unsigned char *block, const int *code)
     }
 }
 
-/* The 16 numbers of 6 bits in a q4_K or q5_K block: 8 shares of the scale, then 8 of the
- * minimum. Those of the first four runs fill the low bits of eight bytes; of those of the last
- * four, four bits are in four more bytes and two at the top of the first eight. */
+/* The 16 numbers of 6 bits in a q4_K or q5_K block: 8 shares of the scale, then 8 of the minimum.
+ * The numbers of the first four runs fill the low bits of eight bytes. The numbers of the last four
+ * runs have four bits in four more bytes, and two bits at the top of the first eight. */
 static void shares_of(int which, struct part part[2])
 {
     const int run = which % 8, minimum = which / 8;
@@ -124,7 +124,7 @@ static void share_write(unsigned char *block, int which, int share)
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
-/* What all elements of a block share. */
+/* Shared by all elements of a block. */
 struct factors {
     double scale, minimum; /* no minimum: some number */
 };
@@ -135,7 +135,7 @@ static struct factors factors_of(int32_t dtype, const unsigned char *block)
                              (double)half_at(block + 2) };
 }
 
-/* In double, every product and every sum is exact; the conversion rounds once. */
+/* In double, each product and sum is exact, so only the conversion rounds. */
 static float element(int32_t dtype, const unsigned char *block, struct factors f, int i)
 {
     const double code = code_read(dtype, block, i);
@@ -198,7 +198,8 @@ static void write_q8_0(unsigned char *block, const float *x)
     }
 }
 
-/* Codes 0 to most, from those of -middle on: the farthest element gets the code 0. */
+/* Writes codes 0 to most, for values of -middle and up: the element farthest from zero gets the
+ * code 0. */
 static void write_centred(int32_t dtype, unsigned char *block, const float *x, int middle)
 {
     const float d = farthest_from_zero(x, 32) / (float)-middle;
@@ -243,8 +244,8 @@ static float times(float a, float b)
     return product;
 }
 
-/* To the nearest integer, ties to even, as GGML does it: the bits of x + 1.5 * 2^23, whatever x
- * is; a NaN is taken for the ordinary one. */
+/* Rounds to the nearest integer, ties to even, with GGML's method: the bits of x + 1.5 * 2^23, for
+ * any x. Every NaN counts as the default NaN. */
 static int to_nearest(float x)
 {
     const float sum = x + 12582912.0f;
@@ -314,8 +315,7 @@ static bool line_regress(struct line *line, const float *x, const float *weight)
     return true;
 }
 
-/* The line of a run: of the one through its extremes and `tries` regressions, the one with the
- * least error. */
+/* The line of a run: the best of the line through its extremes and of `tries` regressions. */
 static struct line line_of(const float *x, int most, float first, int tries)
 {
     float weight[32], squares = 0, low = x[0], high = x[0];
@@ -351,8 +351,8 @@ static struct line line_of(const float *x, int most, float first, int tries)
     return best;
 }
 
-/* q4_K and q5_K: a line for each run. Its scale and its minimum are stored as 6-bit shares of
- * those of the block, and the codes are made once more for what the shares are worth. */
+/* q4_K and q5_K: a line for each run. Its scale and minimum are stored as 6-bit shares of the
+ * block's scale and minimum, and the codes are computed again for the rounded values. */
 static void write_lines(int32_t dtype, unsigned char *block, const float *x)
 {
     const bool four = dtype == HW_Q4_K;
@@ -373,7 +373,7 @@ static void write_lines(int32_t dtype, unsigned char *block, const float *x)
     const float per_scale = scale > 0 ? 63.0f / scale : 0;
     const float per_minimum = minimum > 0 ? 63.0f / minimum : 0;
     for (int run = 0; run < 8;
-         run++) { /* both are taken as bytes before they are limited */
+         run++) { /* both are converted to bytes before they are limited */
         const int s = to_nearest(times(per_scale, line[run].scale)) & 255;
         const int m = to_nearest(times(per_minimum, -line[run].low)) & 255;
         share_write(block, run, s < 63 ? s : 63);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* build.c - makes the operands that the parameters of a case describe, op by op. */
+/* build.c - makes the operands for the parameters of a case, op by op. */
 #include "problem.h"
 
 #include "storage.h"
@@ -66,7 +66,7 @@ static uint32_t flag(struct problem *p, const char *key)
     return (uint32_t)integer(p, key, 0, 1);
 }
 
-/* Reads a dtype by name; "same" is that of parameter `same`, "none" is HW_NONE. */
+/* Reads a dtype by name; "same" is the dtype of parameter `same`, "none" is HW_NONE. */
 static int32_t dtype(struct problem *p, const char *key, const char *same)
 {
     const char *name = is(p, key, "same") ? text(p, same) : text(p, key);
@@ -103,7 +103,7 @@ static int32_t extents(struct problem *p, const char *key, int64_t extent[HW_MAX
 
 enum { MOST_ELEMENTS = 1 << 28 };
 
-/* Makes operand `i` with numbers of the kind `data`; nothing if the dtype is HW_NONE. */
+/* Makes operand `i` with numbers of the kind `data`, or nothing if the dtype is HW_NONE. */
 static void make(struct problem *p, int i, int32_t type, int32_t rank,
                  const int64_t *extent, const char *data)
 {
@@ -175,7 +175,7 @@ static bool repeats(const struct operand *small, const struct operand *big)
     return true;
 }
 
-/* Makes an f32 operand with a number for each head, unless parameter `key` is none. */
+/* Makes an f32 operand with one number per head, unless parameter `key` is none. */
 static void make_per_head(struct problem *p, int i, const char *key, int64_t heads)
 {
     if (!is(p, key, "none"))
@@ -581,7 +581,7 @@ static int64_t row_index(const struct problem *p, int64_t j)
     return rows ? (j * step + 3) % rows : 0;
 }
 
-/* The extents of `key`, batches, then these two; one if `second` is negative. */
+/* The extents: the batches of `key`, then `first` and, unless it is negative, `second`. */
 static int32_t batched(struct problem *p, const char *key, int64_t first, int64_t second,
                        int64_t extent[HW_MAX_RANK])
 {
@@ -595,8 +595,8 @@ static int32_t batched(struct problem *p, const char *key, int64_t first, int64_
     return rank;
 }
 
-/* Makes the operands of get_rows and set_rows: `narrow`, which has the batches of `batch`; the
- * table, with those of `tbatch`; the row numbers, with those of `rbatch`. */
+/* Makes the operands of get_rows and set_rows: `narrow` with the batches of `batch`, the table with
+ * the batches of `tbatch`, the row numbers with the batches of `rbatch`. */
 struct row_operands {
     int narrow, table, rows;
     const char *narrow_dtype, *tbatch, *narrow_data, *table_data;
@@ -680,7 +680,7 @@ static void build_top_k(struct problem *p)
     make(p, operand_top_k_indices, HW_I32, rank, extent, "zero");
 }
 
-/* The extents of y are those of the shape, with the last one dropped or 1. */
+/* The extents of y are the shape's, without the last one or with 1 in its place. */
 static void build_dot(struct problem *p)
 {
     static const char *const keys[] = { "ashape", "bshape" }, *const names[] = { "a", "b" };

@@ -60,7 +60,7 @@ double cache_bytes(const char *root)
                 continue;
             if (read_word(root, core, index, "shared_cpu_list", cores) &&
                 atoi(cores) != core)
-                continue; /* counted for the first core that shares it */
+                continue; /* already counted for the first core that shares it */
             if (atoi(level) > last)
                 bytes = 0;
             last = atoi(level);

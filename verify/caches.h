@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* caches.h - the size of the processor's caches, so that measurements can fill or exceed them. */
+/* caches.h - the sizes of the processor's caches, so that measurements can fill or exceed them. */
 #ifndef VERIFY_CACHES_H
 #define VERIFY_CACHES_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Bytes in the last level of cache, summed over the groups of cores that each share one, as
- * Linux reports them below `root`, "/sys/devices/system/cpu"
- * (Documentation/ABI/testing/sysfs-devices-system-cpu). Returns 0 if Linux does not report
- * them. */
+/* The size of the last level of cache in bytes, summed over the groups of cores that share one, as
+ * Linux reports it below `root`, "/sys/devices/system/cpu"
+ * (Documentation/ABI/testing/sysfs-devices-system-cpu). Returns 0 if Linux does not report it. */
 double cache_bytes(const char *root);
 
-/* The cache for data that the first core has at a level, 1 to 4, and how many cores share it.
+/* The data cache of the first core at a level, 1 to 4, and the number of cores that share it.
  * Returns false if Linux reports none. */
 struct data_cache {
     double bytes;

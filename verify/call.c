@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* call.c - cases as calls: those that show what a call costs, and any one on host memory. */
+/* call.c - cases as calls: the cases that measure the cost of a call, and any case on host
+ * memory. */
 #include "problem.h"
 #include "verify.h"
 

@@ -19,8 +19,8 @@ static const struct {
 #undef PARAMETERS
 };
 
-/* data: the kind of numbers (data.c); view, oview: the strides of inputs and outputs; mem:
- * where operands are. */
+/* data: the kind of numbers (data.c); view, oview: the strides of inputs and of outputs; mem: the
+ * memory of operands. */
 static const char common_parameters[] = "data=uniform view=plain oview=same mem=device";
 
 #define PARAMETERS(op, list) static const char parameters_##op[] = list;
@@ -110,7 +110,8 @@ static bool row_each(size_t row, bool (*fn)(void *user, const struct test_case *
     return true;
 }
 
-/* Op by op, wherever their rows stand: whoever reports an op reports it once. */
+/* Goes op by op, wherever the rows are in the registry, so that a caller can report each op
+ * once. */
 void case_each(uint32_t levels, bool (*fn)(void *user, const struct test_case *test),
                void *user)
 {
@@ -129,8 +130,8 @@ const char *parameter(const struct parameters *parameters, const char *key)
     return "";
 }
 
-/* Reads "k=v,k=v" or "k=v k=v". With `known`, keys replace those that are there; unknown
- * keys are an error. */
+/* Reads "k=v,k=v" or "k=v k=v". If `known`, values replace those of existing keys, and unknown keys
+ * are an error. */
 static bool read_list(const char *text, struct parameters *p, bool known, char *error,
                       size_t size)
 {

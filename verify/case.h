@@ -3,9 +3,8 @@
  *
  *     rmsnorm(type=f16,weight=f32,shape=33x1000,data=outlier)
  *
- * Parameters that are left out have the default of their op. A row of the registry,
- * cases.def, stands for many cases: "type=f32|f16 shape=1x1|33x1000" is every combination
- * of the alternatives. */
+ * Parameters that are left out have their op's defaults. A row of the registry, cases.def, stands
+ * for many cases: "type=f32|f16 shape=1x1|33x1000" is every combination of the alternatives. */
 #ifndef VERIFY_CASE_H
 #define VERIFY_CASE_H
 
@@ -47,14 +46,15 @@ const char *parameter(const struct parameters *parameters, const char *key);
 void case_each(uint32_t levels, bool (*fn)(void *user, const struct test_case *test),
                void *user);
 
-/* Parses one case. Returns false with a message in `error` that also says what is accepted.
+/* Parses one case. On failure returns false with a message in `error`, which lists the accepted
+ * values.
  */
 bool case_parse(const char *text, struct test_case *test, char *error, size_t error_size);
 /* Gets the parameters of a case. Fails as case_parse() does. */
 bool case_parameters(const struct test_case *test, struct parameters *parameters,
                      char *error, size_t error_size);
 
-/* Whether `text` contains `pattern` or, if that has * or ?, matches it as a whole. */
+/* Whether `text` contains `pattern` or, if `pattern` has * or ?, matches it as a whole. */
 bool case_matches(const char *text, const char *pattern);
 
 #endif

@@ -24,8 +24,8 @@ static double larger(double a, double b)
     return a > b ? a : b;
 }
 
-/* What products may cost below fp32: that of 16-bit units. Those of bf16 may be used if an operand
- * is bf16. */
+/* The extra error of products below fp32: the rounding of 16-bit units. An op with a bf16 operand
+ * may use bf16. */
 static double coarse(const struct problem *p, const char *precision, double bf16,
                      double f16)
 {
@@ -46,14 +46,14 @@ static double error_bound(const struct problem *p, int32_t dtype, const char *pr
     return larger(storage, coarse(p, precision, 8e-3, 1e-3));
 }
 
-/* The relative error that one rounding of a stored or an intermediate term may cause. */
+/* The relative error that one rounding of a stored or intermediate term may cause. */
 static double rounding(const struct problem *p, int32_t dtype, const char *precision)
 {
     return larger(storage_unit(dtype),
                   coarse(p, precision, storage_unit(HW_BF16), storage_unit(HW_F16)));
 }
 
-/* What 8-bit codes may cost at element `i`, besides. */
+/* The additional error of 8-bit codes at element `i`. */
 static double codes(const char *precision, const struct operand *o, int64_t i)
 {
     return strcmp(precision, "int8") != 0 ? 0 : o->codes[i];
@@ -189,7 +189,7 @@ static bool special_agrees(int32_t dtype, double got, double want)
     return fabs(want) > edge && fabs(got) > edge && (got > 0) == (want > 0);
 }
 
-/* The error of element `i`, in units of what rounding may cost there. */
+/* The error of element `i` as a multiple of the error that rounding may cause there. */
 static double units(const struct judge *j, const struct operand *o, int64_t i, double error)
 {
     const double unit = rounding(j->problem, o->dtype, j->precision) *

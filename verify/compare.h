@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* compare.h - compares the result of a device with the expected one. */
+/* compare.h - compares a device's result with the expected one. */
 #ifndef VERIFY_COMPARE_H
 #define VERIFY_COMPARE_H
 
 #include "problem.h"
 
-/* The memory that two runs of one problem left, as whole arenas. The outputs were filled
- * with a different poison before each run. */
+/* The memory after two runs of one problem, as whole arenas. Before each run, the outputs were
+ * filled with a different poison. */
 struct outcome {
     const unsigned char *device[2], *host[2];
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* data.c - the values of operands: ordinary ones, and ones that break naive code. */
+/* data.c - the values of operands: ordinary values, and values that break naive code. */
 #include "problem.h"
 #include "storage.h"
 
@@ -22,7 +22,7 @@ static double uniform(uint64_t *state)
     return (double)(data_random(state) >> 11) * 0x1p-52 - 1;
 }
 
-/* What a generator may use: the element is number `i`, in rows of `cols`. */
+/* The element of a generator: number `i`, in rows of `cols`. */
 struct place {
     int32_t dtype;
     int64_t i, cols;
@@ -50,7 +50,7 @@ static double make_huge(uint64_t *state, const struct place *at)
     return (is_narrow(at->dtype) ? 6e4 : 1e18) * uniform(state);
 }
 
-/* The sum of two of them is finite, that of three is not. */
+/* The sum of two of them is finite, the sum of three is not. */
 static double make_vast(uint64_t *state, const struct place *at)
 {
     return (is_narrow(at->dtype) ? 3e4 : 1.6e38) * uniform(state);
@@ -136,7 +136,7 @@ static double make_steps(uint64_t *state, const struct place *at)
     return (double)(data_random(state) % 5) - 2;
 }
 
-/* Of 64 rows one, whose numbers are 0 except a large one in each 32. Others are 1. */
+/* One row in 64 has zeros, and a large number in each 32. All other numbers are 1. */
 static double make_loud(uint64_t *state, const struct place *at)
 {
     (void)state;
@@ -145,14 +145,14 @@ static double make_loud(uint64_t *state, const struct place *at)
     return at->i % 32 == 31 ? 5e4 : 0;
 }
 
-/* The same, with nothing but zeros in that row; blocks keep its scale, see silence(). */
+/* Like make_loud(), but that row has only zeros; its blocks keep the large scale, see silence(). */
 static double make_hollow(uint64_t *state, const struct place *at)
 {
     const double x = make_loud(state, at);
     return x > 1 && at->dtype != HW_Q8_0 ? 0 : x;
 }
 
-/* Makes the codes of blocks of large scales 0, which no encoder does. */
+/* Sets the codes of blocks with large scales to 0. No encoder makes such blocks. */
 static void silence(struct operand *o)
 {
     const size_t block = (size_t)hw_dtype_bytes(HW_Q8_0), scale = 2;
@@ -204,8 +204,7 @@ static bool has_minimum(int32_t dtype)
     return dtype == HW_Q4_1 || dtype == HW_Q5_1 || dtype == HW_Q4_K || dtype == HW_Q5_K;
 }
 
-/* Random bits, including every kind of NaN; in blocks, the scale and the minimum must be
- * finite. */
+/* Random bits, including every kind of NaN; in blocks, the scale and the minimum must be finite. */
 static void fill_raw(uint64_t seed, struct operand *o)
 {
     const size_t bytes = storage_bytes(o->dtype, o->count);
@@ -221,10 +220,10 @@ static void fill_raw(uint64_t seed, struct operand *o)
     }
 }
 
-/* Elements are made in pieces, so that a large operand needs little extra memory. The first
- * piece is repeated if no oracle needs the values, and in block types, because quantising
- * takes far more time than what is tested. Its length, 127 blocks of 256, divides none of the
- * usual rows, so that neighbouring rows differ. */
+/* Elements are made in pieces, so that a large operand needs little extra memory. The first piece
+ * is repeated if no oracle needs the values, and for block types, because quantising takes far more
+ * time than the test itself. Its length, 127 blocks of 256, divides none of the usual rows, so
+ * neighbouring rows differ. */
 enum { PIECE = 256 * 127 };
 
 void data_fill(const struct data_kind *kind, uint64_t seed, struct operand *o)

@@ -28,11 +28,11 @@ static double now(void)
 
 /* ---- threads ---- */
 
-/* What each thread does in each round: `repeats` times, `turns` turns of the loop. */
+/* The work of each thread in a round: `repeats` times `turns` turns of the loop. */
 struct work {
     const struct host_loop *loop;
     int64_t turns, repeats;
-    uint64_t bytes; /* of memory of its own that it reads; 0: none */
+    uint64_t bytes; /* of its own memory that it reads; 0: none */
     int rounds;
 };
 
@@ -92,8 +92,8 @@ static void *worker_main(void *user)
     return NULL;
 }
 
-/* Seconds of the shortest round, from the first thread's begin to the last one's end: whatever
- * else the machine does only makes rounds longer. 0: out of memory. */
+/* The seconds of the shortest round, from the first thread's start to the last one's end: other
+ * work on the machine only makes rounds longer. 0: out of memory. */
 static double shortest(const struct worker *workers, uint32_t threads, int rounds)
 {
     double best = 0;
@@ -110,8 +110,8 @@ static double shortest(const struct worker *workers, uint32_t threads, int round
     return best;
 }
 
-/* Runs workers 1 .. threads - 1 beside the caller, who is worker 0. Returns false if they cannot
- * all be started. */
+/* Runs workers 1 .. threads - 1; the caller is worker 0. Returns false if some cannot be
+ * started. */
 static bool run_workers(struct crew *crew, struct worker *workers, uint32_t threads)
 {
     pthread_t *ids = calloc(threads, sizeof *ids);
@@ -168,8 +168,8 @@ static int rounds_in(double seconds, double round)
                                   : (int)rounds;
 }
 
-/* A round takes about half a millisecond: long beside reading the clock, and short beside what the
- * system lets a thread run without interruption. */
+/* A round takes about half a millisecond: much longer than reading the clock, and much shorter than
+ * a thread usually runs without interruption. */
 static struct work arithmetic(const struct host_loop *loop, double seconds)
 {
     return (struct work){
@@ -177,7 +177,7 @@ static struct work arithmetic(const struct host_loop *loop, double seconds)
     };
 }
 
-/* Reads `bytes` in each thread, which are whole turns, several times in a round if they are few. */
+/* Each thread reads `bytes`, in whole turns; several times in a round if they are few. */
 static struct work reading(const struct host_loop *loop, uint64_t bytes, double seconds)
 {
     const int64_t least = INT64_C(16) << 20, turns = (int64_t)(bytes / READ_BYTES) + 1;
@@ -190,7 +190,7 @@ static struct work reading(const struct host_loop *loop, uint64_t bytes, double 
                           .rounds = rounds_in(seconds, (double)(whole * repeats) / 2e10) };
 }
 
-/* Half of a cache, or of the part of it that each of the threads has. */
+/* Half of a cache, or of each thread's part of it. */
 static uint64_t part_of(const struct data_cache *cache, uint32_t threads)
 {
     const uint64_t sharing = threads < cache->cores ? threads : cache->cores;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* host_loops.h - loops that keep one part of the processor busy: in assembly, so that no compiler
- * changes them and none of its options has to allow the instructions. Each takes `count` turns;
- * `p` is what it reads: 64 bytes of numbers, or as much as it reads in all its turns. */
+/* host_loops.h - loops that keep one part of the processor busy. They are in assembly, so that no
+ * compiler changes them and no compiler option has to allow the instructions. Each runs `count`
+ * turns and reads from `p`: 64 bytes of numbers, or all the bytes of its turns. */
 #ifndef VERIFY_HOST_LOOPS_H
 #define VERIFY_HOST_LOOPS_H
 
@@ -14,7 +14,7 @@
 #include <sys/auxv.h>
 #endif
 
-/* What a loop measures. */
+/* The quantity that a loop measures. */
 enum host_what { HOST_F32, HOST_BF16, HOST_INT8, HOST_READ };
 
 struct host_loop {
@@ -25,7 +25,7 @@ struct host_loop {
     void (*loop)(const void *p, int64_t count);
 };
 
-/* Twelve sums: more than the cycles that one takes times the units that make them. */
+/* Twelve sums: more than the latency in cycles times the number of units. */
 #define TWELVE(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
 enum { SUMS = 12, READ_BYTES = 512 };
 
@@ -197,7 +197,7 @@ static bool has_bf16(void)
                          : "r"(p)                                                          \
                          : CLOBBERS);                                                      \
     }
-/* By number, because not every assembler is told of the extensions: with v14 and v15. */
+/* Encoded as numbers, because some assemblers do not know the extensions: operands v14 and v15. */
 #define FMLA(i)   "fmla v" #i ".4s, v14.4s, v15.4s\n"
 #define SDOT(i)   ".inst 0x4e8f95c0 + " #i "\n"
 #define SMMLA(i)  ".inst 0x4e8fa5c0 + " #i "\n"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* memory.h - whether a device's memory is what hw.h promises. */
+/* memory.h - checks a device's memory against the promises of hw.h. */
 #ifndef VERIFY_MEMORY_H
 #define VERIFY_MEMORY_H
 
@@ -8,8 +8,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Whether buffers that the host can see begin at a multiple of the device's alignment, 256 at
- * least. If not, `why` is a sentence. A device without such buffers, or out of memory, passes. */
+/* Whether buffers that the host can see begin at a multiple of the device's alignment, at least
+ * 256. If not, `why` is a sentence. Passes if the device has no such buffers, or if memory runs
+ * out. */
 bool memory_is_aligned(struct hw_device *device, char *why, size_t size);
 
 #endif

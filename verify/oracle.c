@@ -158,8 +158,8 @@ static double op_flops(uint32_t op, const union op_args *args,
     }
 }
 
-/* Of a table only the selected rows are moved, of a cache only the keys in use, and of
- * experts only those chosen: as many as there are choices, if none is chosen twice. */
+/* The share of an operand that is moved: the selected rows of a table, the keys in use of a cache,
+ * and the chosen experts, assuming that none is chosen twice. */
 static double share_touched(uint32_t op, const union op_args *args,
                             const struct operand *operands, int i)
 {

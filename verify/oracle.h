@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* oracle.h - the meaning of every op in double precision. It is written from the
- * definitions in hw/ops.h and shares no code with any kernel, so that agreeing with it
- * means something.
+/* oracle.h - the meaning of every op in double precision. It is written from the definitions in
+ * hw/ops.h and shares no code with any kernel, so agreement with it is evidence.
  *
- * Operands have their elements as doubles, packed and row-major. For each element of an
- * output, the oracle computes the value, and two magnitudes that bound the error that
- * rounding may cause (see docs/testing.md); for an op that moves data, it computes the
- * exact bytes. */
+ * Operands have their elements as doubles, packed and row-major. For each element of an output, the
+ * oracle computes the value and two magnitudes that bound the rounding error (see docs/testing.md);
+ * for an op that moves data, it computes the exact bytes. */
 #ifndef VERIFY_ORACLE_H
 #define VERIFY_ORACLE_H
 
@@ -39,17 +37,17 @@ struct operand {
     double *value;
 
     /* Outputs: the expected elements. One unit of error is unit(dtype) * (|want| + noise) +
-     * unit(f32) * drift: `noise` bounds the cost of storing intermediate terms in the
-     * storage type, `drift` that of summing in f32. `codes` bounds the cost of rounding
-     * activations beside block types to 8 bits, where HW_PRECISION allows that. */
+     * unit(f32) * drift. `noise` bounds the error of storing intermediate terms in the storage
+     * type, `drift` the error of summing in f32. `codes` bounds the error of rounding activations
+     * to 8 bits in products with block types, if HW_PRECISION allows that. */
     double *want, *noise, *drift, *codes;
     /* Moved data: the expected bytes, if `exact`. Any two NaNs match unless `same_dtype`. */
     unsigned char *exact_bytes;
     bool exact, same_dtype;
 };
 
-/* The cost of rounding numbers x to 8 bits, `together` neighbours at a time, to integers times a
- * step: an error of half a step each, at random, that y multiplies. */
+/* The error of rounding numbers x to 8 bits, `together` neighbours at a time, to integers times a
+ * step: a random error of half a step each, multiplied by y. */
 struct rounding {
     int64_t together;
     double half_steps;            /* of the largest of them */
@@ -61,8 +59,8 @@ struct rounding {
     {                                                                                      \
         .together = 32, .half_steps = 2 * 127                                              \
     }
-/* Weights of values in attention, times the largest number that they multiply: integers of
- * 0 .. 255. */
+/* Weights of values in attention, times the largest number that they multiply: integers of 0 ..
+ * 255. */
 #define ROUNDED_WEIGHTS                                                                    \
     {                                                                                      \
         .together = 64, .half_steps = 2 * 255                                              \
@@ -76,8 +74,8 @@ static inline void rounding_end(struct rounding *r)
     r->largest = r->squares = 0;
 }
 
-/* Adds number k. In the header because oracles spend most of their time here: where `together` is
- * known, nothing is divided. */
+/* Adds number k. In the header because oracles spend most of their time here: with a constant
+ * `together`, it needs no division. */
 static inline void rounding_add(struct rounding *r, int64_t k, double x, double y)
 {
     r->largest = fabs(x) > r->largest ? fabs(x) : r->largest;
@@ -86,7 +84,7 @@ static inline void rounding_add(struct rounding *r, int64_t k, double x, double 
         rounding_end(r);
 }
 
-/* Of all numbers so far. */
+/* The error of all numbers so far. */
 static inline double rounding_cost(struct rounding *r)
 {
     rounding_end(r);
@@ -108,24 +106,24 @@ struct cost {
 bool role_is_input(enum role role);
 bool role_is_output(enum role role);
 
-/* Sets the names and roles of the operands of an op, and field[i] to the offset of the
- * tensor of operand i in the op's struct. Returns how many there are. */
+/* Sets the names and roles of an op's operands, and field[i] to the offset of operand i's tensor in
+ * the op's struct. Returns the number of operands. */
 int operands_of(uint32_t op, struct operand operands[MAX_OPERANDS],
                 size_t field[MAX_OPERANDS]);
 size_t op_args_size(uint32_t op);
 
-/* Sets dtype, rank, extents and count, and allocates the bytes and, with `numbers`, the
- * doubles. Returns false if out of memory. Free with operand_clear(). */
+/* Sets dtype, rank, extents and count, and allocates the bytes and, if `numbers`, the doubles.
+ * Returns false if out of memory. Free with operand_clear(). */
 bool operand_make(struct operand *operand, int32_t dtype, int32_t rank,
                   const int64_t *extents, bool numbers);
 void operand_clear(struct operand *operand);
 
-/* Computes the expected outputs. The scalars are taken from `args`; its tensors are
- * ignored. Returns false if out of memory. */
+/* Computes the expected outputs. Takes the scalars from `args` and ignores its tensors. Returns
+ * false if out of memory. */
 bool oracle_compute(uint32_t op, const union op_args *args, struct operand *operands);
 
-/* The cost of the op on these operands. Only values that determine the amount of work are
- * read (lengths). */
+/* The cost of the op on these operands. Reads only values that determine the amount of work
+ * (lengths). */
 struct cost oracle_cost(uint32_t op, const union op_args *args,
                         const struct operand *operands);
 

@@ -54,8 +54,8 @@ static struct span seen(const struct hw_attention *op, int64_t length, int64_t q
     return span;
 }
 
-/* The bias of a score, times the slope of its head. Leading extents may be missing, and
- * smaller ones repeat. Without a tensor, the slope multiplies the distance. */
+/* The bias of a score, times the slope of its head. Leading extents may be missing, and smaller
+ * ones repeat. Without a tensor, the slope multiplies the distance. */
 static double bias_at(const struct operand *operands, const int64_t at[4], int64_t position)
 {
     const struct operand *bias = &operands[operand_attention_bias],
@@ -106,7 +106,7 @@ static void scores(const struct hw_attention *op, const struct operand *operands
     }
 }
 
-/* One row of y: the values weighted by the softmax of the scores, which become these weights. */
+/* One row of y: the values weighted by the softmax of the scores, in place. */
 static void weigh(const struct operand *operands, const int64_t at[3], struct span span,
                   double *score, const double *loss, struct operand *y)
 {
@@ -152,7 +152,7 @@ static void weigh(const struct operand *operands, const int64_t at[3], struct sp
         score[j] /= total;
 }
 
-/* What rounding a query costs in its product with key j, which has blocks. */
+/* The error of rounding a query, in its product with key j of a block type. */
 static double query_cost(const struct hw_attention *op, const struct operand *operands,
                          const int64_t at[3], int64_t j)
 {
@@ -177,7 +177,7 @@ static double largest_of(const double *x, int64_t d, int64_t n)
     return largest;
 }
 
-/* The least number that largest_of() has of the keys of a group, not counting zeros. */
+/* The smallest nonzero result of largest_of() for the keys of a group. */
 static double least_of(const struct operand *v, const int64_t at[3], int64_t head,
                        struct span keys, int64_t d)
 {
@@ -189,9 +189,9 @@ static double least_of(const struct operand *v, const int64_t at[3], int64_t hea
     return least;
 }
 
-/* The cost of rounding the weights of values that have blocks, each times the scale of a block.
- * Keys whose scales are far apart are not to be rounded to one step: a large one does not excuse
- * that others are lost. */
+/* The error of rounding the weights of values of block types, each weight times the scale of a
+ * block. Keys with scales far apart must not be rounded to one step: the bound does not allow a
+ * large scale to make other values vanish. */
 static double weights_cost(const struct operand *operands, const int64_t at[3],
                            struct span span, const double *weight, int64_t d)
 {
@@ -217,9 +217,9 @@ static double weights_cost(const struct operand *operands, const int64_t at[3],
     return rounding_cost(&rounding);
 }
 
-/* What 8 bits may cost in a row of y: scores move the weights of values, and weights are rounded.
- * Keys are thought to be unlike each other, so that what rounding a query costs is another number
- * for each. */
+/* The error of 8-bit codes in a row of y: wrong scores change the weights of values, and weights
+ * are rounded. Keys are assumed to differ, so that the error of a rounded query differs for each
+ * key. */
 static void cost_of_codes(const struct hw_attention *op, const struct operand *operands,
                           const int64_t at[3], struct span span, const double *weight,
                           struct operand *y)

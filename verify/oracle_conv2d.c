@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* oracle_conv2d.c - y[b,o,i,j] = bias[o] + the sum over c, p, q of weight[o,c,p,q] times the
- * element of x that the kernel, placed at (i, j), has there; zero outside of x. */
+ * element of x under weight (c, p, q) of the kernel at (i, j), or zero outside of x. */
 #include "oracle.h"
 
 #include <math.h>

@@ -19,8 +19,8 @@ static struct matrix matrix_of(const struct operand *o, int64_t batch, bool tran
                       : (struct matrix){ first, cols, 1 };
 }
 
-/* The batch of `t` that batch number `batch` of c reads: along each leading extent, index i
- * of C reads i / (C / T). */
+/* The batch of `t` for batch number `batch` of c: along each leading extent, index i of C reads i /
+ * (C / T). */
 static int64_t batch_of(const struct operand *t, const struct operand *c, int64_t batch)
 {
     int64_t index = 0, step = 1;

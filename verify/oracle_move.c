@@ -20,7 +20,7 @@ static void move(struct operand *to, int64_t to_at, const struct operand *from,
         storage_write(to->dtype, target, from->value + from_at, count);
 }
 
-/* The results as numbers too, for a comparison with a tolerance. */
+/* The results as numbers, too, for a comparison with a tolerance. */
 static void finish(struct operand *to, bool same_dtype)
 {
     storage_read_all(to->dtype, to->exact_bytes, to->want, to->count);
@@ -46,8 +46,8 @@ double flops_copy(const struct hw_copy *op, const struct operand *operands)
     return 0;
 }
 
-/* The batch of `t`, whose last `own` extents are not batches, that batch `batch` of `whole`, a
- * tensor of matrices, reads. */
+/* The batch of `t` for batch `batch` of `whole`, a tensor of matrices. The last `own` extents of
+ * `t` are not batches. */
 static int64_t batch_of(const struct operand *t, int32_t own, const struct operand *whole,
                         int64_t batch)
 {
@@ -73,8 +73,8 @@ static int64_t integer_at(const struct operand *o, int64_t i)
     return memcpy(&narrow, o->bytes + 4 * i, sizeof narrow), narrow;
 }
 
-/* The row of the table, counted over all its batches, for row `i` of `narrow`, counted in the
- * same way; -1 if the number found there is outside. */
+/* The row of the table, counted over all its batches, for row `i` of `narrow`, counted in the same
+ * way; -1 if the row number is outside of the table. */
 static int64_t table_row(const struct operand *table, const struct operand *rows,
                          const struct operand *narrow, int64_t i)
 {

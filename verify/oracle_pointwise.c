@@ -2,8 +2,7 @@
 /* oracle_pointwise.c - elementwise ops: silu, scale, add, mul, sub, div, swiglu, activation,
  * glu.
  *
- * An f32 exponential that is computed as a power of two loses |x| units, hence the drift of
- * silu. */
+ * An f32 exponential computed as a power of two loses |x| units, which is the drift of silu. */
 #include "oracle.h"
 
 #include <math.h>
@@ -202,8 +201,8 @@ static double apply(struct function f, double x)
     return (double)NAN;
 }
 
-/* What f32 may lose: an exponential as many units as its exponent has; the formulas of gelu a
- * unit of x, where 1 + erf or 1 + tanh cancels. */
+/* The error of f32: an exponential loses as many units as its exponent is large, and gelu a unit of
+ * x where 1 + erf or 1 + tanh cancels. */
 static double drift_of(struct function f, double x, double value)
 {
     const double exponent = fmin(fabs(x), 128), size = fabs(value);

@@ -66,7 +66,7 @@ bool oracle_rope(const struct hw_rope *op, struct operand *operands)
     return true;
 }
 
-/* Sines and cosines are not counted: they are needed per position and pair, not per head.
+/* Sines and cosines are not counted: there is one per position and pair, not per head.
  */
 double flops_rope(const struct hw_rope *op, const struct operand *operands)
 {

@@ -66,8 +66,8 @@ double flops_add_rmsnorm(const struct hw_add_rmsnorm *op, const struct operand *
     return 5.0 * (double)operands[operand_add_rmsnorm_y].count;
 }
 
-/* y = z * weight + bias, z = (x - mean) / sqrt(variance + eps). The f32 mean is off by a share
- * of the deviations, as if by a share of one. */
+/* y = z * weight + bias, z = (x - mean) / sqrt(variance + eps). The error of the f32 mean is a
+ * fraction of the deviations: drift counts it as if it were a fraction of one. */
 static void layernorm_row(const struct operand *operands, struct operand *y, int64_t row,
                           double eps)
 {
@@ -201,7 +201,7 @@ double flops_argmax(const struct hw_argmax *op, const struct operand *operands)
     return (double)operands[operand_argmax_x].count;
 }
 
-/* k times the first of the largest that was not chosen yet; NaN is larger than any number. */
+/* k times: the first of the largest elements not chosen yet. NaN is larger than any number. */
 static void top_k_row(const double *x, int64_t cols, bool *chosen, double *indices,
                       int64_t k)
 {
@@ -248,7 +248,8 @@ double flops_top_k(const struct hw_top_k *op, const struct operand *operands)
     return (double)operands[operand_top_k_x].count;
 }
 
-/* The row of an operand that broadcasts to row `row` of y, whose last extent is 1 or dropped. */
+/* The row of an operand for row `row` of y; the operand broadcasts, and the last extent of y is 1
+ * or dropped. */
 static const double *dot_row(const struct operand *t, const struct operand *y, bool kept,
                              int64_t row)
 {

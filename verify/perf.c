@@ -48,8 +48,8 @@ static void sets_close(struct sets *s)
     s->bench = NULL;
 }
 
-/* The bytes between two uses of the same set: twice the size of the caches, because they
- * need not evict the oldest data first. */
+/* The bytes between two uses of the same set: twice the size of the caches, because caches need not
+ * evict the oldest data first. */
 static double cold_bytes(void)
 {
     const double caches = 2 * cache_bytes("/sys/devices/system/cpu");
@@ -87,7 +87,7 @@ static enum hw_status submit_next(struct sets *s)
     return bench_submit(&s->bench[now]);
 }
 
-/* Makes whole turns of the sets one graph, which calls are from then on. */
+/* Records whole turns of the sets as one graph; from then on, calls launch it. */
 static enum hw_status sets_record(struct sets *s, struct hw_queue *queue)
 {
     enum hw_status status = HW_OK, ended;
@@ -110,7 +110,7 @@ static enum hw_status run_next(struct sets *s, struct hw_queue *queue)
     return s->graph ? hw_graph_launch(s->graph, queue) : submit_next(s);
 }
 
-/* The seconds that `calls` calls take until their work has completed. */
+/* The time in seconds of `calls` calls, until their work is complete. */
 static enum hw_status time_batch(struct sets *s, struct hw_queue *queue, int64_t calls,
                                  double *seconds)
 {
@@ -168,7 +168,7 @@ static enum hw_status measure(struct sets *s, struct hw_queue *queue, double sec
 
 /* ---- peaks --------------------------------------------------------------------------------- */
 
-/* Seconds that one call of a case takes at best (the first tenth of the samples), on the row that
+/* The best time of one call of a case in seconds (the first tenth of the samples), on the row that
  * the device chooses; 0: the device cannot compute it. */
 static double seconds_of(struct hw_device *device, const char *text, bool cold)
 {
@@ -194,8 +194,7 @@ static double seconds_of(struct hw_device *device, const char *text, bool cold)
     return timing.low;
 }
 
-/* Bytes per second of a copy that exceeds all caches; of a small copy if that is already
- * slow. */
+/* Bytes per second of a copy that exceeds all caches; of a small copy if that is already slow. */
 static double copy_rate(struct hw_device *device)
 {
     const double little = seconds_of(device, "copy(shape=512x1024)", false);
@@ -207,8 +206,8 @@ static double copy_rate(struct hw_device *device)
     return little > 0 ? 2.0 * 512 * 1024 * 4 / little : 0;
 }
 
-/* Operations per second of a square matrix product: the faster of two sizes, or the smaller
- * one alone if it is already slow. */
+/* Operations per second of a square matrix product: the faster of two sizes, or only the smaller
+ * one if it is already slow. */
 static double flops_of(struct hw_device *device, const char *dtype)
 {
     static const int sizes[] = { 256, 1024 };
@@ -227,7 +226,8 @@ static double flops_of(struct hw_device *device, const char *dtype)
     return flops;
 }
 
-/* The processor's own rates: f16 is computed as f32, and so is bf16 without a unit of its own. */
+/* The processor's own rates. f16 is computed as f32; so is bf16 if the processor has no unit for
+ * it. */
 static bool host_flops(double flops[HW_DTYPE_END])
 {
     const uint32_t threads = host_threads();
@@ -282,8 +282,8 @@ struct timer {
     bool measured; /* the last one could be */
 };
 
-/* Bytes a second from where the operands are; 0: not measured. Memory's rate is that of a copy that
- * exceeds all caches. */
+/* Bytes per second from the memory or cache of the operands; 0: not measured. For memory, the rate
+ * of a copy that exceeds all caches. */
 static double rate_of_bytes(const struct verify_peaks *peaks,
                             const struct verify_timing *timing)
 {
@@ -295,7 +295,7 @@ static double rate_of_bytes(const struct verify_peaks *peaks,
     return peaks->cache[0].rate > 0 ? peaks->copy : 0;
 }
 
-/* 0: not known. Where caches were not measured, what computing takes counts only if copies between
+/* 0: unknown. If caches were not measured, the time for computing counts only if copies between
  * memory would not take longer. */
 static double least_seconds(const struct timer *t, const struct verify_timing *timing)
 {

@@ -47,7 +47,7 @@ static void set_strides(struct layout *l, const struct operand *o, const int32_t
     }
 }
 
-/* All views. One that the rank or dtype of an operand does not allow becomes "plain". */
+/* All views. A view that an operand's rank or dtype does not allow becomes "plain". */
 static bool is_view(const char *name)
 {
     static const char *const views[] = { "plain",   "offset", "padded",
@@ -165,7 +165,7 @@ struct hw_tensor problem_tensor(const struct problem *p, int i)
 
 /* ---- data ---------------------------------------------------------------------------------- */
 
-/* A seed made from text (FNV-1a), so that a case has the same data everywhere. */
+/* A seed computed from text (FNV-1a), so that a case has the same data everywhere. */
 static uint64_t seed_of(const char *text, int operand)
 {
     uint64_t hash = 0xcbf29ce484222325u;
@@ -184,7 +184,7 @@ static void repeat_slices(const struct layout *l, struct operand *o)
         memcpy(o->bytes + (size_t)i * slice, o->bytes, slice);
 }
 
-/* Keys and values past the length are NaN, which must not appear in the result. */
+/* Sets keys and values past the length to NaN, which must not appear in the result. */
 static void poison_tails(struct problem *p)
 {
     const struct operand *lengths = &p->operand[operand_attention_lengths];

@@ -11,7 +11,7 @@ enum { GUARD_BYTES = 512, ERROR_TEXT = 256 };
 /* How the data of an operand is made; data.c has the kinds. */
 struct data_kind;
 
-/* Where an operand is in the arena. */
+/* The place of an operand in the arena. */
 struct layout {
     bool host;      /* in host memory, not on the device */
     int same_as;    /* the operand whose memory it shares (in place); -1: none */
@@ -24,7 +24,7 @@ struct layout {
 
 /* How much of a problem is made. */
 enum detail {
-    DETAIL_SHAPES, /* no data: enough to ask whether a device takes it */
+    DETAIL_SHAPES, /* no data: enough to query whether a device computes it */
     DETAIL_DATA,   /* data that repeats, so that large cases are quick */
     DETAIL_NUMBERS /* and the values of the operands as doubles, for the oracle */
 };
@@ -42,11 +42,11 @@ struct problem {
     unsigned char *image;
     uint64_t bytes;
     char error[ERROR_TEXT]; /* the first error in the case; "": none */
-    bool no_memory;         /* it is that the host's memory ran out */
+    bool no_memory;         /* the reason is that the host's memory ran out */
 };
 
-/* Makes the problem that `test` describes. Returns false with a message in `error`, and sets
- * `no_memory`; there is nothing to clear then. */
+/* Makes the problem for `test`. On failure returns false with a message in `error`, sets
+ * `no_memory` if the host's memory ran out, and leaves nothing to clear. */
 bool problem_make(struct problem *problem, const struct test_case *test,
                   enum detail detail);
 void problem_clear(struct problem *problem);
@@ -55,7 +55,7 @@ void problem_clear(struct problem *problem);
  */
 bool problem_is_empty(const struct problem *problem);
 
-/* The tensor of operand `i` without buffer and data; its offset is that in the arena. */
+/* The tensor of operand `i` without buffer and data; its offset is relative to the arena. */
 struct hw_tensor problem_tensor(const struct problem *problem, int i);
 
 /* ---- build.c ------------------------------------------------------------------------------- */

@@ -52,8 +52,8 @@ static double decode(struct format f, uint32_t code)
            power(exponent - 1 + lowest_exponent(f) - f.mantissa);
 }
 
-/* The significand is rounded to an integer of mantissa + 1 bits. Its top bit, and rounding
- * up to the next power of two, carry into the field of the exponent. */
+/* The significand is rounded to an integer of mantissa + 1 bits. Its top bit carries into the field
+ * of the exponent, and so does rounding up to the next power of two. */
 static uint32_t encode(struct format f, double value)
 {
     const uint32_t sign = signbit(value) ? 1u << (f.mantissa + f.exponent) : 0;

@@ -11,20 +11,19 @@
 /* The bytes of `elements` packed elements, which must be a whole number of blocks. */
 size_t storage_bytes(int32_t dtype, int64_t elements);
 
-/* Element `i` of packed elements. A double represents every i8, i32, f16, bf16, f32 and
- * block element exactly, and an i64 up to 2^53. */
+/* Element `i` of packed elements. A double represents every i8, i32, f16, bf16, f32 and block
+ * element exactly, and an i64 up to 2^53. */
 double storage_read(int32_t dtype, const unsigned char *packed, int64_t i);
 /* The first `count` elements, a whole number of blocks. */
 void storage_read_all(int32_t dtype, const unsigned char *packed, double *values,
                       int64_t count);
 
-/* Writes `count` packed elements: rounded to nearest, ties to even, overflow to infinity;
- * integers are cast. Block types are quantised in float steps, exactly as the reference of GGML
- * does. */
+/* Writes `count` packed elements: rounded to nearest, ties to even, overflow to infinity; integers
+ * are cast. Block types are quantised in float steps, exactly like GGML's reference. */
 void storage_write(int32_t dtype, unsigned char *packed, const double *values,
                    int64_t count);
 
-/* The value that is read after `value` was written. `dtype` must be a float type. */
+/* The value read back after writing `value`. `dtype` must be a float type. */
 double storage_round(int32_t dtype, double value);
 
 /* Half the distance from 1 to the next number of a float type: the largest relative error

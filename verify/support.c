@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* support.c - finds out what a device computes; lists the cases. */
+/* support.c - finds the ops and dtypes that a device computes; lists the cases. */
 #include "bench.h"
 
 struct asker {
@@ -8,7 +8,7 @@ struct asker {
     char text[VERIFY_ERROR_TEXT];
 };
 
-/* Whether the device itself computes the problem, found out by submitting it. */
+/* Whether the device itself computes the problem; tested by submitting it. */
 static bool computes(struct hw_queue *queue, const struct problem *problem)
 {
     struct bench bench;
@@ -26,7 +26,7 @@ static bool computes(struct hw_queue *queue, const struct problem *problem)
     return !status && fallbacks_of(queue, problem->op) == before;
 }
 
-/* A case counts once for each dtype among its operands, except that of indices and lengths.
+/* A case counts once for each dtype among its operands, except for indices and lengths.
  */
 static bool ask(void *user, const struct test_case *test)
 {

@@ -40,7 +40,7 @@ static bool report(struct tester *t, struct verify_result *result)
     return !t->calls->result || t->calls->result(t->calls->user, result);
 }
 
-/* Runs a bench twice; `arenas` gets the memory that each run left. */
+/* Runs a bench twice; `arenas` gets the memory after each run. */
 static enum hw_status run_twice(struct bench *bench, unsigned char *const arenas[4])
 {
     static const int poisons[] = { FIRST_POISON, SECOND_POISON };
@@ -80,8 +80,7 @@ static void judge(struct tester *t, unsigned char *const arenas[4],
     result->text = judgement->text;
 }
 
-/* The verdict on a case that failed with a status, although the device claims to compute
- * it. */
+/* The verdict on a case that failed with a status although the device claims to compute it. */
 static enum verify_verdict verdict_of(enum hw_status status)
 {
     return status == HW_UNSUPPORTED ? VERIFY_UNSUPPORTED
@@ -150,7 +149,7 @@ static bool test_rows(struct tester *t)
     return go_on && !t->status;
 }
 
-/* Makes the problem of the case, and reports it if that is not possible. */
+/* Makes the problem of the case, and reports a failure to make it. */
 static bool with_problem(struct tester *t, enum detail detail, bool (*fn)(struct tester *t))
 {
     struct problem problem;
@@ -178,8 +177,8 @@ static bool ask_device(struct tester *t)
     return t->computes || report(t, &result);
 }
 
-/* Asks the device before the data and the results of the oracle are made, which takes most
- * of the time. A plugin may have a single op. */
+/* Queries the device before making the data and the oracle's results, which takes most of the time.
+ * A plugin may have a single op. */
 static bool test_case(void *user, const struct test_case *test)
 {
     struct tester *t = user;
@@ -207,7 +206,7 @@ bool verify_dtypes(const char *test, int32_t dtypes[VERIFY_OPERANDS])
     return true;
 }
 
-/* Reported only if it fails, because most cases are about an op. */
+/* Reports only a failure, because most cases are about an op. */
 static bool test_memory(struct tester *t)
 {
     char why[VERIFY_ERROR_TEXT];

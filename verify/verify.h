@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* verify.h - conformance as a library: compares every kernel of a device with a
- * double-precision oracle, measures it, and finds out what it supports. docs/testing.md has
- * the questions and the tolerances.
+/* verify.h - conformance as a library: compares every kernel of a device with a double-precision
+ * oracle, measures it, and finds the ops and dtypes that it supports. docs/testing.md has the
+ * questions and the tolerances.
  *
- * It works on a device of an open context and uses only <hw/hw.h>. Open the context with
- * fallback "error", so that no other device computes an op; if one does all the same, the
- * case counts as unsupported, never as passed.
+ * It works on a device of an open context and uses only <hw/hw.h>. Open the context with fallback
+ * "error", so that no other device computes an op; if one still does, the case counts as
+ * unsupported, never as passed.
  *
  * Functions return HW_OK if the run was possible, whatever its results; HW_INVALID with a
  * message in `error` if no case matches the filter; otherwise the error of opening a queue
@@ -22,13 +22,13 @@
 struct verify_filter {
     const char *op;     /* the name of an op */
     const char *kernel; /* the name of a kernel row */
-    /* text that the case contains; with * or ?, a pattern that the whole case matches; or
-     * one complete case, "op(key=value,...)", which need not be in the registry */
+    /* text that the case contains; with * or ?, a pattern that matches the whole case; or one
+     * complete case, "op(key=value,...)", which need not be in the registry */
     const char *pattern;
     bool quick; /* fewer cases: for emulators and sanitizers */
-    /* the few small ones of a probe, each on the row that the device itself chooses */
+    /* the few small cases of a probe, each on the row that the device itself chooses */
     bool admission;
-    /* measures calls of one graph, instead of single ones with and without caches */
+    /* measures calls of one graph, instead of single calls with and without caches */
     bool graph;
     /* the precision of the context, if not "fp32": "fp16", "int8" */
     const char *precision;
@@ -50,27 +50,28 @@ enum verify_verdict {
 struct verify_result {
     const char *device;
     const char *op;     /* "memory" for a fault of the device's buffers */
-    const char *kernel; /* "" if the device lists no rows and chose by itself */
+    const char *kernel; /* "" if the device lists no rows and chose itself */
     const char *test;   /* the case as text, which reproduces it; "" for memory */
     enum verify_verdict verdict;
-    /* For the worst output: ||out - want|| / ||want||, and the error of its worst element
-     * in units of what rounding may cost there, each with its bound. Zero if the output
+    /* For the worst output: ||out - want|| / ||want||, and the error of its worst element as a
+     * multiple of the error that rounding may cause there, each with its bound. Zero if the output
      * must be exact or there is none. */
     double error, error_bound;
     double worst, worst_bound;
-    const char *text; /* "" if passed; otherwise what is wrong, or why it did not run */
-    /* of the operands in the order of the op's struct; HW_NONE: absent, or not known because the
-     * case could not be made */
+    /* "" if passed; otherwise the fault, or the reason why it did not run */
+    const char *text;
+    /* of the operands in the order of the op's struct; HW_NONE: absent, or unknown because the case
+     * could not be made */
     int32_t dtypes[VERIFY_OPERANDS];
     bool empty; /* no output has an element: the device is not involved */
 };
 
 struct verify_counts {
     uint64_t passed, failed, skipped, unsupported;
-    uint64_t empty; /* how many of those that passed were empty */
+    uint64_t empty; /* the number of passed cases that were empty */
 };
 
-/* How many cases the device computed, correctly or not. If 0, nothing was tested. */
+/* The number of cases that the device computed, correctly or not. If 0, nothing was tested. */
 static inline uint64_t verify_reached(const struct verify_counts *counts)
 {
     return counts->passed - counts->empty + counts->failed;
@@ -78,7 +79,7 @@ static inline uint64_t verify_reached(const struct verify_counts *counts)
 
 /* Callbacks of a run; each may be NULL. */
 struct verify_calls {
-    /* Before the device is asked about a case of `op`; false: it is left out. */
+    /* Before the device is queried about a case of `op`; returning false skips the case. */
     bool (*begin)(void *user, uint32_t op, const char *test);
     /* After each case on each eligible kernel row; false ends the run. */
     bool (*result)(void *user, const struct verify_result *result);
@@ -92,12 +93,12 @@ enum hw_status verify_test(struct hw_device *device, const struct verify_filter 
                            char error[VERIFY_ERROR_TEXT]);
 
 /* The dtypes of the operands of a case, "op(key=value,...)", in the order of the op's struct;
- * HW_NONE: absent. False if it cannot be made. */
+ * HW_NONE: absent. Returns false if the case cannot be made. */
 bool verify_dtypes(const char *test, int32_t dtypes[VERIFY_OPERANDS]);
 
 /* ---- How fast is it? ----------------------------------------------------------------------- */
 
-/* A level of the caches: the bytes that it holds, and that can be read from it per second. */
+/* A level of the caches: its size in bytes, and the bytes per second read from it. */
 struct verify_cache {
     double bytes, rate;
 };
@@ -106,8 +107,8 @@ struct verify_cache {
 enum { VERIFY_CACHES = 4 };
 struct verify_peaks {
     double copy; /* bytes read plus written per second, by a large copy */
-    /* per second, of f32, f16 and bf16: what the host's processor does at best (host.h); by large
-     * products on other devices */
+    /* per second, of f32, f16 and bf16: the peaks of the host's processor (host.h); on other
+     * devices, of large products */
     double flops[HW_DTYPE_END];
     struct verify_cache
         cache[VERIFY_CACHES]; /* of the host's processor, the smallest first */
@@ -115,16 +116,17 @@ struct verify_peaks {
 
 struct verify_timing {
     const char *device, *op, *kernel, *test;
-    bool cold;  /* many sets of operands take turns, so that no cache holds them */
-    bool graph; /* the calls are one graph; what they only read is HW_BUFFER_READ_ONLY */
-    int sets;   /* how many; 1 if not cold */
+    bool cold; /* many sets of operands take turns, so that no cache holds them */
+    /* the calls are one graph; operands that are only read are HW_BUFFER_READ_ONLY */
+    bool graph;
+    int sets; /* how many; 1 if not cold */
     int samples;
     double median;       /* seconds per call */
     double low, high;    /* the 10th and the 90th percentile */
     double flops, bytes; /* the minimum that the op must compute and move */
-    /* the time that computing `flops` or moving `bytes` takes at the peaks, whichever is
-     * longer, divided by the median; 0: unknown. Bytes of a warm case come from the smallest cache
-     * that holds them all; where no caches were measured, a case that they limit has no share. */
+    /* the longer of the times for computing `flops` and for moving `bytes` at the peaks, divided by
+     * the median; 0: unknown. The bytes of a warm case come from the smallest cache that holds them
+     * all. If no caches were measured, a case that is limited by them has no share. */
     double peak;
     const char *text; /* "", or why there are no figures: unsupported, out of memory */
 };
@@ -132,8 +134,8 @@ struct verify_timing {
 /* Like all measurements here, it uses random data, because zeros are faster. */
 enum hw_status verify_peaks(struct hw_device *device, struct verify_peaks *peaks);
 
-/* Measures the cases made for this purpose, or, if the pattern is one complete case, that
- * one. `seconds` is about how long each measurement takes; 0: 0.2. */
+/* Measures the cases made for this purpose or, if the pattern is one complete case, only that one.
+ * Each measurement takes about `seconds`; 0: 0.2. */
 enum hw_status verify_perf(struct hw_device *device, const struct verify_filter *filter,
                            const struct verify_peaks *peaks, double seconds,
                            bool (*timing)(void *user, const struct verify_timing *timing),
@@ -141,12 +143,12 @@ enum hw_status verify_perf(struct hw_device *device, const struct verify_filter 
 
 /* ---- What does a call cost? ---------------------------------------------------------------- */
 
-/* Each op has this many cases that cost hardly more than the call, in different shapes. */
+/* The number of cases per op that cost hardly more than the call; their shapes differ. */
 enum { VERIFY_CALLS = 3 };
 
-/* Sets `args` to the struct of such a case of `op`, with tensors in `buffer`, and `bytes` to
- * the bytes that they need there. The buffer may hold zeros. Returns false if the op has no
- * such case, or out of memory. */
+/* Sets `args` to the struct of such a case of `op`, with tensors in `buffer`, and `bytes` to the
+ * size that they need there. The buffer may hold zeros. Returns false if the op has no such case,
+ * or out of memory. */
 bool verify_call(uint32_t op, int index, struct hw_buffer *buffer, void *args,
                  uint64_t *bytes);
 
@@ -157,9 +159,9 @@ struct verify_host_call {
     void *memory;     /* of the operands */
     uint64_t bytes;   /* in it; 0 without data */
 };
-/* Makes the call that a case describes, "op(key=value,...)". Without `data`, the operands have
- * addresses that must not be used: enough to ask about the call. HW_INVALID or HW_NO_MEMORY come
- * with a message in `error`. */
+/* Makes the call for a case, "op(key=value,...)". Without `data`, the operands have addresses that
+ * must not be used: enough to query support for the call. HW_INVALID or HW_NO_MEMORY come with a
+ * message in `error`. */
 enum hw_status verify_host_call(const char *test, bool data, struct verify_host_call **call,
                                 char error[VERIFY_ERROR_TEXT]);
 void verify_host_call_free(struct verify_host_call *call);
@@ -167,10 +169,9 @@ void verify_host_call_free(struct verify_host_call *call);
 /* ---- What is there? ------------------------------------------------------------------------ */
 
 /* For each op and dtype, `asked` counts the quick cases with an operand of that dtype, each
- * of which is submitted once, and `supported` those that the device itself computed,
- * correctly or not. A query would not do, since a plugin need not say what it computes
- * (hw_device_supports()). Cases with nothing to compute do not count. Both are 0 if the op
- * is not defined for the dtype. */
+ * submitted once, and `supported` the cases that the device itself computed, correctly or not. A
+ * query would not do, since a plugin need not report the ops it computes (hw_device_supports()).
+ * Cases with nothing to compute do not count. Both are 0 if the op is not defined for the dtype. */
 struct verify_cell {
     uint32_t asked, supported;
 };
