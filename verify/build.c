@@ -309,7 +309,7 @@ static void build_softmax(struct problem *p)
     check(p,
           !mask_rank || !rank || mask[mask_rank - 1] == 1 ||
               mask[mask_rank - 1] == extent[rank - 1],
-          "mshape: the last extent must be 1 or that of shape");
+          "mshape: its last extent must be 1 or the last one of shape");
     make_per_head(p, operand_softmax_slopes, "slopes", rank < 3 ? 1 : extent[rank - 3]);
     make_per_head(p, operand_softmax_sinks, "sinks", rank < 3 ? 1 : extent[rank - 3]);
     if (flag(p, "inplace"))

@@ -33,7 +33,7 @@ void want_form(struct lowered *out, const struct hw_tensor *x,
             out->form = forms[i].form;
             return;
         }
-    refuse(out, "the types are not one float type, with a weight of the same or f32");
+    refuse(out, "operands must have one float type; a weight may also be f32");
 }
 
 void set_groups(struct lowered *out, int64_t a, int64_t b, int64_t c, double work)

@@ -95,8 +95,9 @@ void lower_copy(const struct hw_copy *op, struct lowered *out)
     }
     const bool blocks = is_block(&dst) || is_block(&src);
     if (!bits && !converts(&dst, &src)) {
-        refuse(out,
-               "floats become floats or blocks, blocks floats; all else keeps its type");
+        refuse(
+            out,
+            "floats convert to floats or blocks, blocks to floats, other types not at all");
         return;
     }
     if (blocks && !(is_dense(&dst) && is_dense(&src))) {

@@ -262,14 +262,14 @@ const char *kernel_plan(const struct kernel_choice *choice, uint32_t op, const v
     if (op >= HW_OP_COUNT)
         return "this plugin does not know the op";
     const char *unfit = choice->forced[op]
-                            ? "the row that HW_KERNEL or the queue asks for does not fit"
+                            ? "the row that HW_KERNEL or the queue selects does not take it"
                             : NULL;
     for (uint32_t i = choice->first[op]; i < choice->end[op]; i++) {
         const struct kernel_row *row = &choice->table->rows[i];
         if (row->op != op || !can_run(row, choice->features))
             continue;
         if (!row->fits(args))
-            why = unfit ? unfit : "no row takes operands of these shapes, or these options";
+            why = unfit ? unfit : "no row takes these shapes or options";
         else if (row->types != ANY_TYPE && types_of(op, args) & ~row->types)
             why = unfit ? unfit : "no row takes operands of these types";
         else if (!(why = row->plan(plan, row, args)))

@@ -137,7 +137,7 @@ static inline int32_t check_kind(const struct hw_host *host, const char *what,
     return strcmp(kind, wanted) == 0
                ? HW_OK
                : hw_fail(host, HW_UNSUPPORTED,
-                         "the plugin knows a %s by the kind \"%s\", not \"%s\"", what,
+                         "the plugin supports a %s of kind \"%s\", not \"%s\"", what,
                          wanted, kind);
 }
 

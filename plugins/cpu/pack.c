@@ -349,7 +349,7 @@ int32_t pack_size(void *device, const struct hw_tensor *src, uint64_t *bytes,
     if (!panel || !src->extent[0])
         return hw_fail(
             dev->host, HW_UNSUPPORTED,
-            "only weights of floats or block types are packed, at least one block");
+            "only weights of floats or block types, of at least one block, are packed");
     if (__builtin_mul_overflow(panel, (uint64_t)panels_of(src), bytes))
         return hw_fail(dev->host, HW_NO_MEMORY, "the packed weights exceed 64 bits");
     const char *why = refusal(&dev->choice, src);

@@ -38,7 +38,7 @@ static bool is_new_enough(const struct plugin *plugin, int device)
         return true;
     read_name(plugin, device, name, sizeof name);
     if (is < 0)
-        snprintf(why, sizeof why, "the driver does not tell its compute capability");
+        snprintf(why, sizeof why, "the driver does not report its compute capability");
     else
         snprintf(why, sizeof why,
                  "it has compute capability %d.%d; this plugin needs %d.%d or later",

@@ -140,7 +140,7 @@ static int32_t build(struct queue *queue, const struct hw_node *nodes, uint32_t 
         status = answer(device, cuda->graph_instantiate(&graph->exec, recorded, 0),
                         "make a graph");
     if (recorded)
-        note(device, cuda->graph_destroy(recorded), "destroy what was recorded");
+        note(device, cuda->graph_destroy(recorded), "destroy a recording");
     note(device, cuda->stream_destroy(stream), "destroy a stream");
     return status;
 }

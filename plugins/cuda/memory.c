@@ -254,8 +254,8 @@ static int32_t refuse_others(const struct device *device, const struct known *kn
     if (known->device != device->number)
         return hw_fail(
             device->host, HW_INVALID,
-            "the memory is that of CUDA device %d, this device is %d: import it on "
-            "the device that it belongs to",
+            "the memory belongs to CUDA device %d, but this device is %d: import it on "
+            "the device that owns it",
             known->device, device->number);
     return hw_fail(
         device->host, HW_INVALID,

@@ -111,9 +111,9 @@ static int32_t check_version(const struct compilation *c, int major, int minor)
         return HW_OK;
     return hw_fail(
         c->device->host, HW_UNSUPPORTED,
-        "the installed NVRTC is that of CUDA %d.%d, and the driver, which supports "
-        "%s, does not load the %s that it makes: install NVRTC %d.%d or a newer "
-        "driver, or pass `blob`, which nvcc -ptx of %s makes",
+        "the installed NVRTC belongs to CUDA %d.%d, but the driver supports %s and cannot "
+        "load NVRTC's %s: install NVRTC %d.%d or a newer driver, or pass `blob`, made by "
+        "nvcc -ptx of %s",
         major, minor, plugin->version, c->machine_code ? "machine code" : "PTX",
         plugin->supported / 1000, plugin->supported % 1000 / 10, plugin->version);
 }

@@ -71,7 +71,7 @@ int32_t answer(struct device *device, int error, const char *what)
 int32_t other_context(struct device *device, const char *what)
 {
     return hw_fail(device->host, HW_INVALID,
-                   "the %s belongs to another context than the device's, which an exported "
-                   "queue tells (CL_QUEUE_CONTEXT); make it in that one",
+                   "the %s belongs to another context than the device's; make it in the "
+                   "device's context, which is an exported queue's CL_QUEUE_CONTEXT",
                    what);
 }

@@ -21,7 +21,7 @@ static int32_t refuse_calls(struct device *device, const struct hw_node *nodes,
     for (uint32_t i = 0; i < count; i++)
         if (nodes[i].op == HW_NODE_CALL)
             return hw_fail(device->host, HW_UNSUPPORTED,
-                           "OpenCL cannot record what the application submits");
+                           "OpenCL cannot record work that the application submits");
     return HW_OK;
 }
 

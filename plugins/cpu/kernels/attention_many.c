@@ -477,7 +477,7 @@ const char *PLAN(attention_many)(struct plan *plan, const struct kernel_row *row
         return why;
     const struct division d = divide(&plan->lowered.args.attention);
     if (d.rows < LEAST_ROWS)
-        return "q: this row takes more queries";
+        return "q: this row needs more queries";
     if (plan->groups == 0)
         return NULL;
     plan->groups = heads_of(plan, d.rows) * d.groups;

@@ -422,7 +422,7 @@ static inline const char *plan_blocks(struct plan *plan, const struct kernel_row
     const struct matmul_args *m = &plan->lowered.args.matmul;
     if ((op->b.layout && op->b.layout != PACKED_LAYOUT) ||
         !packed_panel_bytes(op->b.dtype, PACKED_MOST_ELEMENTS))
-        return "b: not blocks that this row knows";
+        return "b: this row does not take these blocks";
     if (op->b.layout && plan->groups > 0 && matrices_of(plan).count > 1)
         return "b: more than one packed matrix";
     if ((double)rows_of(plan) * (double)m->k > 0x1p42)

@@ -515,7 +515,7 @@ const char *PLAN(gemm)(struct plan *plan, const struct kernel_row *row, const vo
     const struct matmul_args *a = &plan->lowered.args.matmul;
     const char *why = plan_lowered_packed(plan, row, args);
     if (!why && op->b.layout && op->b.layout != PACKED_LAYOUT)
-        why = "b: packed in a way that this row does not know";
+        why = "b: this row does not take packed weights of this layout";
     if (!why && op->b.layout && !op->transpose_b)
         why = "b: packed weights are stored [N,K], with transpose_b";
     if (why || !plan->groups)

@@ -213,7 +213,7 @@ static const char *plan_bits(struct plan *plan, int64_t bytes)
         return NULL;
     }
     if (!is_transposed(a, bytes))
-        return "elements that are neither contiguous nor transposed, or not many";
+        return "elements are neither contiguous nor transposed, or too few";
     const struct matrix m = matrix_of(a);
     const int64_t spans = (a->cols + ELEMENT_SPAN - 1) / ELEMENT_SPAN;
     plan->groups = plan->groups / spans / a->n2 * squares(m.p) * squares(m.q);
@@ -235,7 +235,7 @@ const char *PLAN(copy)(struct plan *plan, const struct kernel_row *row, const vo
     return a->dst_step == hw_dtype_bytes(a->dst_type) &&
                    a->src_step == hw_dtype_bytes(a->src_type)
                ? NULL
-               : "rows of floats that are not contiguous";
+               : "rows of floats are not contiguous";
 }
 
 /* ---- get_rows and set_rows ---- */

@@ -336,7 +336,7 @@ static void run_binary(const struct plan *plan, enum binary_kind kind, int64_t f
         plan->run = run_##name;                                                            \
         return why || plan->lowered.kernel == PORTABLE_##name                              \
                    ? why                                                                   \
-                   : "inputs of other types, or that repeat";                              \
+                   : "inputs repeat or have other types";                                  \
     }
 BINARY(ADD, add)
 BINARY(MUL, mul)

@@ -342,7 +342,7 @@ static inline const char *plan_unpacked(struct plan *plan, const struct kernel_r
     }
     const struct matrices all = matrices_of(plan);
     if (all.rows > most(l.b_type))
-        return "rows of a that are worth packing for";
+        return "with so many rows of a, packing b is faster";
     plan->groups = all.count * strips_of(plan);
     return NULL;
 }

@@ -91,6 +91,6 @@ const char *PLAN(experts)(struct plan *plan, const struct kernel_row *row, const
     if (why || plan->groups == 0)
         return why;
     if (m->tokens * m->used / ROWS_OF_EXPERT > m->experts)
-        return "many rows for each expert";
+        return "too many rows per expert";
     return plan_floats(plan);
 }

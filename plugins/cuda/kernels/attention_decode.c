@@ -209,7 +209,7 @@ const char *plan_attention_decode(struct plan *plan, const struct kernel_row *ro
     if (a->k_type != a->v_type)
         return "k and v have different types";
     if (size_of(a) == SIZES || kernels_of(a->k_type)->decode[size_of(a)] == TUNED_COUNT)
-        return "heads of this type and size";
+        return "no kernel for heads of this type and size";
     if (a->head_dim == 0 || a->head_dim % 8 || a->value_dim % 8)
         return "the sizes of heads must be multiples of 8";
     if (!is_aligned(&op->k, &a->k) || !is_aligned(&op->v, &a->v))
@@ -319,7 +319,7 @@ static bool is_constant(const struct launcher *at, const struct decode_step_args
     return true;
 }
 
-_Static_assert((int)DECODE_ANGLES == WORKSPACE_ANGLES, "what the workspace begins with");
+_Static_assert((int)DECODE_ANGLES == WORKSPACE_ANGLES, "the workspace begins with angles");
 
 /* The first launch stores its angles for all launches that have the same ones. */
 static void share_angles(struct decode_step_args *step, const struct launcher *at)

@@ -181,7 +181,7 @@ static const char *why_not(const struct hw_attention *op, const struct attention
 {
     const bool rounds = halves && op->q.dtype == HW_F32 && op->k.dtype == HW_F16;
     if (a->bias_type || a->has_slopes || a->softcap > 0.0f || !(a->scale > 0.0f))
-        return "a bias, slopes, a softcap, or a scale below 0";
+        return "bias, slopes, softcap and a scale below 0 are not supported";
     if ((op->k.dtype != HW_F16 && op->k.dtype != HW_BF16) || op->v.dtype != op->k.dtype)
         return "k and v must be both f16 or both bf16";
     if (op->q.dtype != op->k.dtype && !rounds)

@@ -35,7 +35,7 @@ static const char *job_of_rope(struct heads_job *job, const struct lowered *l)
     if (extent_of(x, 3) != 1)
         return "more than one batch";
     if (a->dims != a->head_dim || a->head_dim % 64)
-        return "pairs must fill a head, and its size be a multiple of 64";
+        return "pairs must fill a head, and its size must be a multiple of 64";
     if (a->tokens > MOST_WARPS / a->heads)
         return "too many tokens";
     if (!is_aligned(job->x, &a->x, x->dtype) || !is_aligned(job->y, &a->y, y->dtype))

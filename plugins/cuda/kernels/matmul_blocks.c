@@ -154,7 +154,7 @@ static const char *refusal(const struct hw_matmul *op, const struct matmul_args 
         return "b has one row, or rows that overlap";
     const struct device *device = op->b.buffer->device;
     if (device->shared_most < BLOCKS_SHARED)
-        return "a group has not enough shared memory";
+        return "a group has too little shared memory";
     return NULL;
 }
 
@@ -257,7 +257,7 @@ const char *plan_matmul_blocks(struct plan *plan, const struct kernel_row *row,
     const struct size size = size_of(m);
     const struct division d = divide(&size, device->units);
     if (!d.parts)
-        return "a device has not enough multiprocessors";
+        return "the device has too few multiprocessors";
     plan->workspace = places_of(&size, &d).bytes;
     return NULL;
 }

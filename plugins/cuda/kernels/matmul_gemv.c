@@ -347,7 +347,7 @@ const char *plan_matmul_gemv(struct plan *plan, const struct kernel_row *row,
         return "b is not in device memory";
     const int64_t rows = gemv_rows(&op->c);
     if (rows < 1 || rows > (plan->rounds ? GEMV_MOST : GEMV_TOKENS))
-        return "c must have one batch and 1 to 8 rows, or 20 beside blocks in int8";
+        return "c must have one batch and 1 to 8 rows (to 20 with blocks in int8)";
     if (plan->rounds && GEMV_IS_FLOAT(m->b_type))
         return "b has no blocks";
     if (m->k == 0 || m->k > SHARED_MOST || m->n > INT32_MAX / 4 ||

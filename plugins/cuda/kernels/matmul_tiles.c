@@ -181,12 +181,12 @@ const char *plan_matmul_tiles(struct plan *plan, const struct kernel_row *row,
     if (!op->b.buffer || !is_block(op->b.dtype))
         return "b has no blocks, or is not in device memory";
     if (rows < fewest_of(op->b.dtype) || rows > MOST)
-        return "c must have one batch and 5 to 64 rows, or 4 beside q4_0, or 3 beside q8_0";
+        return "c must have one batch and 5 to 64 rows (from 4 with q4_0, from 3 with q8_0)";
     if (m->k == 0 || m->k % TILES_NUMBERS || m->k > INT32_MAX / 64 || m->n > INT32_MAX / 64)
         return "k must be a multiple of 256, and n and k not too large";
     if (!is_aligned(op, m))
         return "a or b is not aligned";
     if (!has_room(op->b.buffer->device, op->b.dtype, rows))
-        return "a group has not enough shared memory";
+        return "a group has too little shared memory";
     return NULL;
 }

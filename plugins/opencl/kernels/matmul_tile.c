@@ -100,7 +100,7 @@ const char *plan_matmul_tile(struct plan *plan, const struct kernel_row *row,
         return "blocks of b do not lie along k";
     if (!matmul_has_fours(m->a, m->a_type, m->transpose_a ? m->m : m->k) ||
         (!blocks && !matmul_has_fours(m->b, m->b_type, m->transpose_b ? m->k : m->n)))
-        return "rows of a or b are not of whole, aligned vectors";
+        return "rows of a or b are not whole, aligned vectors";
     plan->tuned = &matmul_tile;
     return NULL;
 }

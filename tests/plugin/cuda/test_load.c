@@ -132,11 +132,11 @@ static void memory_of_others_is_refused(void **state)
     ok(import(hw_device_at(context, 1), theirs.address, 0, BYTES));
     fails(
         HW_INVALID,
-        "the memory is that of CUDA device 1, this device is 0: import it on the device that "
-        "it belongs to",
+        "the memory belongs to CUDA device 1, but this device is 0: import it on the device "
+        "that owns it",
         import(device, theirs.address, 0, BYTES));
     fake_driver_know(&pool);
-    fails(HW_INVALID, "that of CUDA device 1", import(device, pool.start, 0, BYTES));
+    fails(HW_INVALID, "belongs to CUDA device 1", import(device, pool.start, 0, BYTES));
     pool.context = context; /* any that is not the device's */
     pool.device = 0;
     fails(HW_INVALID,

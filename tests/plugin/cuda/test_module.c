@@ -200,16 +200,15 @@ static void a_compiler_too_new_for_the_driver_is_refused(void **state)
     nvrtc_12->version = 13000;
     refused(
         HW_UNSUPPORTED,
-        "the installed NVRTC is that of CUDA 13.0, and the driver, which supports CUDA 12.4, "
-        "does not load the machine code that it makes: install NVRTC 12.4 or a newer driver",
+        "the installed NVRTC belongs to CUDA 13.0, but the driver supports CUDA 12.4 and cannot "
+        "load NVRTC's machine code: install NVRTC 12.4 or a newer driver",
         &desc);
     nvrtc_12->version = 12080;
     ok(hw_kernel_create(device, &desc, &kernel));
     hw_kernel_free(kernel);
     nvrtc_12->newest = 61; /* so that it makes PTX */
     refused(HW_UNSUPPORTED,
-            "CUDA 12.8, and the driver, which supports CUDA 12.4, does not load "
-            "the PTX that it makes",
+            "CUDA 12.8, but the driver supports CUDA 12.4 and cannot load NVRTC's PTX",
             &desc);
     nvrtc_12->version = 12040;
     ok(hw_kernel_create(device, &desc, &kernel));
