@@ -6,8 +6,8 @@
 #include "run/ops.h"
 #include "world.h"
 
-/* A tensor of these extents, apart from those before it, in one block of host memory. The
- * first makes it the first of the block. */
+/* Creates a tensor of these extents in one block of host memory. `first` puts it at the start of
+ * the block; otherwise it follows the earlier tensors. */
 struct hw_tensor first_tensor(int32_t dtype, int32_t rank, int64_t a, int64_t b, int64_t c,
                               int64_t d);
 struct hw_tensor tensor(int32_t dtype, int32_t rank, int64_t a, int64_t b, int64_t c,
@@ -17,11 +17,11 @@ struct hw_tensor f32(int32_t rank, int64_t a, int64_t b, int64_t c, int64_t d);
 /* A valid call, which begins the block again. */
 union any_op valid_call(uint32_t op);
 
-/* Whether `up` may be absent, where gate has another shape then. */
+/* Whether `up` may be absent because gate may be packed, which then changes gate's shape. */
 bool is_gated(uint32_t op);
 
-/* For a group of tests: opens the world, in which the ops of the CPU compute nothing and count
- * their calls; closes it. */
+/* Setup and teardown of a group of tests: the ops of the world's CPU compute nothing and count
+ * their calls. */
 int calls_begin(void **state);
 int calls_end(void **state);
 extern struct world world;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* foreign_world.h - a context with the two devices of tests/plugins/foreign.c and the CPU, for
- * tests that share queues and memory with its vendor, or run kernels of their own on it. */
+ * tests that share queues and memory with its vendor or run user kernels. */
 #ifndef HW_FOREIGN_WORLD_H
 #define HW_FOREIGN_WORLD_H
 
@@ -22,7 +22,7 @@ struct hw_tensor vector(struct hw_queue *on, const float values[4]);
 void holds(struct hw_queue *on, const struct hw_tensor *t, float a, float b, float c,
            float d);
 
-/* hw_buffer_import() of what has this kind and handle. */
+/* hw_buffer_import() of a handle of this kind. */
 enum hw_status import(struct hw_device *device, const char *kind, void *handle,
                       uint64_t bytes, struct hw_buffer **buffer);
 

@@ -13,23 +13,23 @@ void ok(enum hw_status status);
 
 struct trial {
     const char *function;
-    /* Makes what the call needs, while there is memory; may be NULL. */
+    /* Prepares the call while memory is available; may be NULL. */
     void (*prepare)(void);
-    /* The call, and what shows that it worked. HW_OK, or HW_NO_MEMORY with a message. If it fails,
-     * it is made again, and must work then. */
+    /* Makes the call and checks its result. Returns HW_OK, or HW_NO_MEMORY with a message; a failed
+     * call is repeated and must then work. */
     enum hw_status (*call)(void);
-    /* Only one allocation of so many fails, unless HW_TEST_NOMEM is set; 0: each. */
+    /* Fails only one in `stride` allocations, unless HW_TEST_NOMEM is set. 0: every one. */
     unsigned stride;
 };
-/* Each ends with a row of zeros. Those of `opening` open a context themselves. */
+/* Each array ends with a row of zeros. The trials in `opening` open their own contexts. */
 extern const struct trial opening[], objects[], answers[];
 
 /* Opens the context below, and two queues. */
 void scene_open(void);
 void scene_close(void);
 
-/* Two devices with memory of their own, which compute few ops, and the CPU with two threads;
- * discrete:0, foreign:0, and a queue on each. */
+/* A context of two devices with memory of their own and few ops, and the CPU with two threads. Its
+ * queues are on discrete:0 and foreign:0. */
 extern struct scene {
     struct hw_context *context;
     struct hw_device *near, *one, *cpu;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* nomem_answers.c - questions while memory runs out. Most of them need none: then the trial shows
- * that they allocate nothing, because it makes no allocation that could fail. */
+/* nomem_answers.c - queries while memory runs out. Most of them allocate nothing, so their trials
+ * make no allocation that could fail. */
 #include "../plugins/foreign.h"
 #include "nomem.h"
 
@@ -220,7 +220,6 @@ static enum hw_status route(void)
     return hw_queue_route(scene.on_near, HW_OP_SILU, &op, sizeof op, &decision);
 }
 
-/* It is written without memory of its own, or says what is missing. */
 static enum hw_status look_again(void)
 {
     const uint32_t count = hw_device_count(scene.context);
@@ -228,6 +227,7 @@ static enum hw_status look_again(void)
     return hw_device_count(scene.context) == count ? status : HW_INTERNAL;
 }
 
+/* Writes the report without allocating, or names the missing part in it. */
 static enum hw_status explain(void)
 {
     static char text[1 << 18];

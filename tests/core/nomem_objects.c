@@ -77,7 +77,7 @@ static void cpu_tensors(void)
     two_tensors_on(scene.on_cpu);
 }
 
-/* Freeing cannot fail; the second time there is nothing to free. */
+/* Freeing cannot fail. The second call has nothing to free. */
 static enum hw_status free_buffer(void)
 {
     hw_buffer_free(a.buffer);
@@ -217,7 +217,7 @@ static enum hw_status silu_to_host(const struct hw_tensor *from)
     return same_as(wanted);
 }
 
-/* Of device memory, to host memory, which is staged. */
+/* From device memory to staged host memory. */
 static enum hw_status submit_staged(void)
 {
     return silu_to_host(&a);
@@ -243,7 +243,7 @@ static enum hw_status submit_elsewhere(void)
     return same_as(wanted);
 }
 
-/* Views that have to be made contiguous first, and a product with workspace. */
+/* Copies views to contiguous memory first, then computes a product that needs workspace. */
 static enum hw_status submit_views(void)
 {
     struct hw_tensor turned;
@@ -429,7 +429,7 @@ static enum hw_status free_event(void)
 
 /* ---- graphs ---- */
 
-/* A part that the plugin builds, and one that the CPU computes. */
+/* A graph in two parts: the plugin builds one, the CPU computes the other. */
 static enum hw_status record_graph(void)
 {
     enum hw_status status = hw_queue_record(queue);

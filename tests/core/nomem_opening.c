@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* nomem_opening.c - opening and closing contexts while memory runs out; plugins that are tried in
- * a process of their own, and plugins that are loaded when a device is first used. */
+/* nomem_opening.c - opening and closing contexts while memory runs out, with plugins that are tried
+ * in hw-probe and plugins that are loaded on first use. */
 #include "nomem.h"
 
 #include <stdlib.h>
@@ -40,8 +40,8 @@ void scene_close(void)
 
 /* ---- trials ---- */
 
-/* Without memory, a plugin that the settings name may be what is missing: then the reason and the
- * remedy are those of a shortage. */
+/* Without memory, a plugin named in the settings may be unusable. Its reason and remedy must then
+ * be those of a shortage. */
 static enum hw_status as_shortage(enum hw_status status)
 {
     return status == HW_NO_DEVICE && strstr(hw_message(), "Free some memory") ? HW_NO_MEMORY
@@ -56,7 +56,7 @@ static enum hw_status open_here(void)
     return as_shortage(status);
 }
 
-/* What hw_open() leaves open, hw_close() closes, however little there is. */
+/* hw_close() releases whatever hw_open() has opened, even if that is almost nothing. */
 static enum hw_status open_anyhow(void)
 {
     struct hw_context *context;
@@ -75,7 +75,7 @@ static enum hw_status open_in_a_child(void)
     return as_shortage(status);
 }
 
-/* The verdict of an earlier start, and then the plugin, when its device is first used. */
+/* Reads an earlier start's verdict, then loads the plugin on the first use of its device. */
 static struct hw_context *known;
 
 static void know(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* shortage.c - see shortage.h. free() stays as it is: what comes from here is of the heap behind
- * it. */
+/* shortage.c - see shortage.h. free() is not replaced: all memory here comes from the original
+ * heap. */
 #define _GNU_SOURCE
 #include "shortage.h"
 
@@ -13,7 +13,7 @@
 
 #if defined(__GLIBC__) && !defined(__SANITIZE_THREAD__)
 
-/* What is behind: the names under which the functions are known besides. */
+/* The original functions, by their alternative names. */
 #if defined(__SANITIZE_ADDRESS__)
 #define BEHIND(name) __interceptor_##name
 #else
@@ -25,8 +25,8 @@ void *BEHIND(calloc)(size_t count, size_t size);
 void *BEHIND(realloc)(void *memory, size_t size);
 void *BEHIND(memalign)(size_t alignment, size_t size);
 
-/* What the system's loader allocates is known to AddressSanitizer by its caller, which is hidden
- * from it here. */
+/* LeakSanitizer cannot recognise allocations of the dynamic loader here, because these wrappers
+ * hide the caller. */
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)
 {
@@ -37,7 +37,7 @@ static _Thread_local unsigned left; /* allocations until one fails; 0: none does
 static _Thread_local bool failed;
 static uintptr_t loader, loader_end; /* where the system's loader is */
 
-/* The system's loader leaks where its own memory runs out. */
+/* The dynamic loader leaks when its own allocations fail. */
 static void find_loader(void)
 {
     loader = (uintptr_t)getauxval(AT_BASE);

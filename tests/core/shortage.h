@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* shortage.h - memory that runs out: one allocation of the calling thread fails, wherever it is
- * made: in the library, in a plugin, or in the C library on behalf of either, but for the system's
- * loader. shortage.c puts its malloc() and its like in front of the C library's (glibc's), or of
- * AddressSanitizer's; not of ThreadSanitizer's, which does not bear it. */
+/* shortage.h - simulates a memory shortage: one allocation of the calling thread fails, in the
+ * library, in a plugin or in the C library, but not in the dynamic loader. shortage.c replaces
+ * malloc() and its relatives of glibc or AddressSanitizer. ThreadSanitizer does not allow it. */
 #ifndef SHORTAGE_H
 #define SHORTAGE_H
 
 #include <stdbool.h>
 
-/* Whether that is so; otherwise nothing ever fails. */
+/* False if allocations cannot be made to fail in this build. */
 bool shortage_possible(void);
-/* The n-th allocation of this thread from here on fails; 1: the next. Only that one. */
+/* Makes the n-th allocation of this thread from now on fail, and only that one. 1: the next. */
 void shortage_begin(unsigned n);
 /* From here on none fails. Whether one has. */
 bool shortage_end(void);

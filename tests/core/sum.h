@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* sum.h - an add whose result is known, for tests that spoil the op. */
+/* sum.h - an add with a known result, for tests that corrupt the op. */
 #ifndef HW_SUM_H
 #define HW_SUM_H
 
@@ -10,10 +10,10 @@ struct sum {
     struct hw_add op;
 };
 
-/* What `a` holds, four numbers. */
+/* The four numbers in `a`. */
 extern const float sum_input[4];
 
-/* On operands of the queue's device; y holds zeros. */
+/* Creates operands on the queue's device; y is filled with zeros. */
 struct sum sum_on(struct hw_queue *queue);
 /* Whether y holds the sum; waits. */
 bool sum_is_right(const struct sum *sum);

@@ -314,7 +314,7 @@ static void scalars(void **state)
     REFUSED(GLU, glu, hi, 6.0f, "hi");
 }
 
-/* Clip has no default bounds; other kinds have none. */
+/* Clip requires its bounds; other kinds have none. */
 static void bounds(void **state)
 {
     union any_op u = valid_call(HW_OP_ACTIVATION);
@@ -458,7 +458,7 @@ static void inputs_repeat(void **state)
     refused(HW_OP_SUB, &u, "b", "in place where it repeats");
 }
 
-/* Columns of one matrix do not overlap although their spans do. In-place operands are
+/* Columns of one matrix do not overlap, although their address ranges do. In-place operands are
  * identical. */
 static void columns_and_in_place(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* test_cost.c - calls on host memory that the CPU computes because it is expected to be faster:
- * which ones, by what figures, and from whose profiles. tests/plugins/distant.c is the device. */
+ * which calls, according to which figures and profiles. tests/plugins/distant.c is the device. */
 #define _GNU_SOURCE
 #include "base/hash.h"
 #include "open/profile.h"
@@ -100,7 +100,7 @@ static void write_text(const char *path, const char *text)
     assert_int_equal(chmod(path, 0600), 0);
 }
 
-/* Writes the profile of a device of that name, "distant:0"; NULL: removes it. */
+/* Writes the profile of the device with this name, "distant:0"; NULL: removes it. */
 static void give_profile(const char *name, const char *rows)
 {
     struct hw_context *context;
@@ -138,8 +138,8 @@ static char *path_of_profile(void)
     return path;
 }
 
-/* The device takes 10 us, whatever the size; the CPU 1 us and 1 us more for each KiB: so the CPU is
- * faster below 1152 elements of silu, which moves 8 bytes for each. */
+/* The device takes 10 us for any size; the CPU takes 1 us and 1 us more per KiB. silu moves 8 bytes
+ * per element, so the CPU is faster below 1152 elements. */
 #define TRANSFERS "up 0 0 1 1048576:1\ndown 0 0 1 1048576:1\nwait 1 0 0\n"
 #define DEVICE_10 TRANSFERS "silu/f32/many 10000 0 1 1048576:1\n"
 #define CPU_1     "silu/f32/many 999 0 2 1024:1000 1048576:1024000\n"
@@ -205,7 +205,7 @@ static void measured_figures_decide(void **state)
     close_scene(&s);
 }
 
-/* Transfers are part of it: the device computes at once, but moving 16 bytes takes 300 us. */
+/* Transfers count: the device computes instantly, but moving 16 bytes takes 300 us. */
 static void transfers_count(void **state)
 {
     struct scene s;
@@ -279,7 +279,7 @@ static void graphs_stay(void **state)
     close_scene(&s);
 }
 
-/* In place, and through a view whose elements are not neighbours. */
+/* In place, and through a view whose elements are not adjacent. */
 static void results_land_where_they_belong(void **state)
 {
     struct scene s;
@@ -300,8 +300,8 @@ static void results_land_where_they_belong(void **state)
     close_scene(&s);
 }
 
-/* A call that has nothing to do with what the queue is doing does not wait for it; one that reads
- * what the queue has yet to write waits, as it would on the device, and may then move. */
+/* A call that is independent of the queue's pending work does not wait for it. A call that reads a
+ * pending result waits, as it would on the device, and may then be computed on the CPU. */
 static void work_outstanding_is_not_waited_for(void **state)
 {
     struct scene s;
@@ -415,7 +415,7 @@ static void settings_keep_calls_on_the_device(void **state)
           open_options((struct hw_options){ .route = "cpu" }, &none));
 }
 
-/* A queue keeps to what held when it was opened. */
+/* A queue keeps the figures from when it was opened. */
 static void naming_a_device_later_changes_nothing(void **state)
 {
     struct scene s;
@@ -431,7 +431,7 @@ static void naming_a_device_later_changes_nothing(void **state)
 
 /* ---- whose profiles ---- */
 
-/* The profile at `path` does not count, for this reason; without it, estimates decide. */
+/* The profile at `path` is rejected for this reason. Estimates are used instead. */
 static void expect_ignored(const char *why)
 {
     struct scene s;
@@ -584,7 +584,7 @@ static void threads_share_profiles(void **state)
     hw_close(s.context);
 }
 
-/* What the CPU has computed is not compared with what the CPU computes. */
+/* Calls routed to the CPU are not compared: the CPU is also the reference. */
 static void routed_calls_are_not_compared(void **state)
 {
     struct scene s;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test_demotion.c - an op that fails on a device when it is submitted is not tried there again:
- * not by the same queue, nor by others, nor as part of a graph; until hw_device_reset(). */
+/* test_demotion.c - an op that fails on submission is not tried on that device again, by any queue
+ * or graph, until hw_device_reset(). */
 #include "run/queue.h"
 #include "sum.h"
 
@@ -164,7 +164,8 @@ static void a_reset_tries_again(void **state)
     world_close(&w);
 }
 
-/* The call fails, because its input may be overwritten; the next one is computed elsewhere. */
+/* The call fails, because its input may be overwritten. The next call is computed on another
+ * device. */
 static void ops_in_place_fail_once(void **state)
 {
     struct world w;
@@ -185,7 +186,7 @@ static void ops_in_place_fail_once(void **state)
     world_close(&w);
 }
 
-/* An op that no other device may compute, or can, is tried each time. */
+/* An op without a possible fallback is tried each time. */
 static void the_last_resort_is_not_demoted(void **state)
 {
     struct world w;
@@ -213,7 +214,7 @@ static void the_last_resort_is_not_demoted(void **state)
     world_close(&w);
 }
 
-/* The next device fails as well: neither is asked again. */
+/* The next device fails as well: neither is tried again. */
 static void a_second_device_fails_too(void **state)
 {
     struct world w;
@@ -235,7 +236,7 @@ static void a_second_device_fails_too(void **state)
     world_close(&w);
 }
 
-/* Three devices fail, one after the other, in one call: none is asked again. */
+/* Three devices fail one after the other in one call: none is tried again. */
 static void all_that_fail_are_demoted(void **state)
 {
     const struct hw_options options = { .backends = "discrete,null,cpu" };
@@ -260,7 +261,7 @@ static void all_that_fail_are_demoted(void **state)
     hw_close(context);
 }
 
-/* What a failed call wrote to host memory is overwritten. The device reads host memory. */
+/* The fallback overwrites host memory that the failed call wrote. The device reads host memory. */
 static void half_written_outputs_are_overwritten(void **state)
 {
     const struct hw_options options = { .backends = "null,cpu" };
@@ -281,7 +282,8 @@ static void half_written_outputs_are_overwritten(void **state)
     hw_close(context);
 }
 
-/* Graphs that the plugin built before are replayed, and later ones are not built of it. */
+/* Graphs that the plugin has already built are replayed. Later graphs with this op are not built by
+ * the plugin. */
 static void graphs_leave_it_to_others(void **state)
 {
     struct world w;
@@ -330,7 +332,7 @@ struct job {
     char wrong[256];
 };
 
-/* The op fails now and then, on whichever queue, while another thread resets the device. */
+/* The op fails occasionally, on any queue, while another thread resets the device. */
 static _Atomic uint32_t turn;
 
 static int32_t moody_add(void *device, void *queue, const struct hw_add *op)

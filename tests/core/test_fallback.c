@@ -416,8 +416,8 @@ static struct hw_queue *open_broken_null(struct hw_context **context)
     return queue;
 }
 
-/* One address can be given in several forms: an address and an offset, or a buffer and its
- * host address. */
+/* The same address in different representations: an address and an offset, or a buffer and its host
+ * address. */
 static void aliased_in_place_ops_are_not_retried(void **state)
 {
     struct hw_context *context;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* test_foreign.c - queues and memory shared with a vendor's API, either way: imports remain their
- * owner's property, exports are the library's own. Calls the API of tests/plugins/foreign.c
- * directly, as an application with a stream of its own would. */
+/* test_foreign.c - queues and memory shared with a vendor's API, in both directions: imports remain
+ * their owner's property, exports are the library's own. Calls the API of tests/plugins/foreign.c
+ * directly, like an application with its own stream. */
 #include "foreign_world.h"
 
 /* ---- imported queues ---- */
@@ -142,7 +142,7 @@ static void exported_memory_is_the_buffers(void **state)
     cells[2] = 30;
     holds(queue, &a, 1, 2, 30, 4);
     holds(queue, &before, 1, 2, 3, 4); /* another part of the same memory */
-    /* What export answers, import takes. */
+    /* The result of the export can be imported. */
     ok(hw_buffer_import(one, &desc, &again));
     struct hw_tensor same = a;
     same.buffer = again;
@@ -182,7 +182,7 @@ static void work_on_an_exported_queue_keeps_the_order(void **state)
           hw_queue_export(queue, FOREIGN_QUEUE, NULL));
 }
 
-/* Doubles a vector of four, whenever it is run. */
+/* Doubles a vector of four on each launch. */
 struct doubling {
     struct foreign_job job;
     float *cells;
@@ -242,8 +242,8 @@ static int32_t count_transfer(void *on, const struct hw_transfer *transfer)
     return its_own.transfer(on, transfer);
 }
 
-/* Small inputs need no transfer then. Results are there for the owner's work, and for the owner who
- * has waited for the queue. */
+/* Small inputs then need no transfer. Results are ready for the owner's later work, and for an
+ * owner that has waited for the queue. */
 static void results_in_host_memory_keep_the_order(void **state)
 {
     float x[4] = { 1, 2, 3, 4 }, y[4] = { 0 };
@@ -268,7 +268,8 @@ static void results_in_host_memory_keep_the_order(void **state)
     hw_queue_close(imported);
 }
 
-/* y = 2 (x + x) + x, three times: the first device builds the graph, the second replays it. */
+/* y = 2 (x + x) + x, three times: the first device's plugin builds the graph, the library replays
+ * it on the second. */
 static void calls_are_part_of_a_graph(struct hw_queue *on, int calls_at_end,
                                       int calls_per_launch)
 {
@@ -492,9 +493,9 @@ static void invalid_memory_is_rejected(void **state)
     fails(HW_INVALID, "buffer", import(one, FOREIGN_MEMORY, &theirs, 16, NULL));
 }
 
-/* ---- contents that are not needed any more ---- */
+/* ---- discarded contents ---- */
 
-/* y = a + b, z = y + a, and of y nothing is needed then. */
+/* y = a + b, z = y + a, then y is discarded. */
 static void record_sums(struct hw_queue *on, const struct hw_tensor *a,
                         const struct hw_tensor *y, const struct hw_tensor *z,
                         struct hw_graph **graph)
@@ -522,7 +523,7 @@ static void graphs_need_not_write_what_is_discarded(void **state)
     holds(queue, &y, 0, 0, 0, 0);
     assert_int_equal(calls(queue, HW_OP_ADD).calls, 2);
     hw_graph_free(graph);
-    /* Another tensor that is discarded changes nothing. */
+    /* Discarding another tensor has no effect. */
     ok(hw_queue_record(queue));
     ok(hw_add(queue, &(struct hw_add){ .a = a, .b = a, .y = y }));
     ok(hw_add(queue, &(struct hw_add){ .a = y, .b = a, .y = z }));
@@ -532,7 +533,7 @@ static void graphs_need_not_write_what_is_discarded(void **state)
     holds(queue, &y, 2, 4, 6, 8);
 }
 
-/* Neither a device that builds no graphs nor a plugin that does not know of it does anything. */
+/* No effect on a device that builds no graphs, or with a plugin that does not support it. */
 static void discarding_is_not_needed(void **state)
 {
     struct hw_queue *const queues[] = { on_two, on_cpu };
@@ -553,7 +554,7 @@ static void discarding_is_not_needed(void **state)
     }
 }
 
-/* After a node that is replayed, it is replayed with it. */
+/* After a node that is replayed, the discard is replayed as well. */
 static void discarding_divides_no_graph(void **state)
 {
     const float x[4] = { 1, 2, 3, 4 };
@@ -619,7 +620,7 @@ static void devices_are_known_by_their_handles(void **state)
           hw_device_import(context, FOREIGN_DEVICE, &theirs, NULL));
 }
 
-/* The plugin has the device, but the settings left it out. */
+/* The plugin has the device, but the settings exclude it. */
 static void devices_that_are_not_selected_are_not_found(void **state)
 {
     const struct hw_options options = { .size = sizeof options,

@@ -76,7 +76,7 @@ static void are(const struct hw_tensor *t, const float expected[6])
     assert_memory_equal(got, expected, sizeof got);
 }
 
-/* Also for a caller whose description ends before the further dimensions. */
+/* Also for a caller whose struct ends before the further dimensions. */
 static void kernels_have_three_dimensions(void **state)
 {
     struct hw_user_kernel desc = described("extent", "o");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test_loaded.c - a thread that looks at the libraries of the process while another one forks: the
- * child can look at its own. */
+/* test_loaded.c - one thread lists the libraries of the process while another one forks: the child
+ * can list its own. */
 #define _GNU_SOURCE
 #include "base/loaded.h"
 

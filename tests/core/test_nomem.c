@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* test_nomem.c - each public function while memory runs out: its first allocation fails, then its
- * second, and so on until none does. It returns HW_NO_MEMORY and says so, or works nevertheless;
- * nothing crashes, hangs or leaks (LeakSanitizer checks the last), and the same call works when
- * there is memory again. A public function without a trial is an error. With HW_TEST_NOMEM=1,
- * trials that take long are not shortened. */
+ * second, and so on until none fails. The function returns HW_NO_MEMORY with a message, or works
+ * nevertheless. It never crashes, hangs or leaks (LeakSanitizer checks leaks), and a repeated call
+ * works once memory is available. A public function without a trial is an error. HW_TEST_NOMEM=1
+ * runs long trials in full. */
 #include "nomem.h"
 #include "shortage.h"
 
@@ -24,7 +24,7 @@ void ok(enum hw_status status)
         fail_msg("%s: %s", hw_status_name((int32_t)status), hw_message());
 }
 
-/* Whether the call was made with an allocation that failed. */
+/* Whether an allocation failed during the call. */
 static bool fails_at(const struct trial *trial, unsigned n, bool alone, unsigned *errors)
 {
     if (!alone)

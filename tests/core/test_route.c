@@ -50,8 +50,7 @@ static void pending_staged_results_are_read(void **state)
     world_close(&w);
 }
 
-/* There are more rows than are transferred one by one, so the host scatters them at the
- * wait. */
+/* There are too many rows for one transfer each, so the host scatters them at the wait. */
 static void many_rows_are_scattered(void **state)
 {
     enum { ROWS = 100 };
@@ -75,7 +74,7 @@ static void many_rows_are_scattered(void **state)
     world_close(&w);
 }
 
-/* Large tensors are transferred from where they are instead of being gathered first. */
+/* Large tensors are transferred directly instead of being gathered first. */
 static void large_tensors_are_staged(void **state)
 {
     enum { N = 1 << 19 };

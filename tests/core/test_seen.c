@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test_seen.c - the quick look at calls like earlier ones (run/seen.h): it must recognise
- * them, and never accept what the full check rejects. */
+/* test_seen.c - the quick check of repeated calls (run/seen.h): it must recognise them, and never
+ * accept a call that the full check rejects. */
 #define _POSIX_C_SOURCE 200809L
 #include "calls.h"
 
@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Whether the addresses, too, are those of a remembered call. */
+/* Whether the addresses match a remembered call as well. */
 static bool is_repeated(struct hw_queue *queue, uint32_t op, const void *args)
 {
     const struct seen_call *call = seen_in(queue, 0, op, args);
@@ -22,7 +22,7 @@ static bool is_repeated(struct hw_queue *queue, uint32_t op, const void *args)
     return same_call(&differ);
 }
 
-/* Whether a look recognises the call. What is the same is alike. */
+/* Whether the quick check recognises the call. It must if all addresses match. */
 static bool seen_on(struct hw_queue *queue, uint32_t op, const void *args)
 {
     bool like = false;
@@ -31,7 +31,7 @@ static bool seen_on(struct hw_queue *queue, uint32_t op, const void *args)
         like = call && is_like(queue, call, args);
     }
     if (!like && is_repeated(queue, op, args))
-        fail_msg("%s: the same, but not alike", hw_op_name(op));
+        fail_msg("%s: repeated, but not recognised", hw_op_name(op));
     return like;
 }
 
@@ -40,7 +40,7 @@ static bool seen(uint32_t op, const union any_op *args)
     return seen_on(world.on_cpu, op, args);
 }
 
-/* Submits the call, which the quick look must recognise from then on. */
+/* Submits the call, which the quick check must recognise from then on. */
 static void see(uint32_t op, const union any_op *args)
 {
     ok(submit(op, args));
@@ -64,7 +64,7 @@ static void repeated_calls_are_recognised(void **state)
         see(op, &u);
         move(op, &other, 4096);
         assert_true(seen(op, &other));
-        /* Without what may be absent, beside the call with everything. */
+        /* The call without optional operands, next to the call with all of them. */
         for (uint32_t i = 0; i < op_rows[op].operand_count; i++)
             if (role_optional(op_rows[op].operands[i].role) && !is_gated(op))
                 memset(operand_in(&other, &op_rows[op].operands[i]), 0,
@@ -76,7 +76,7 @@ static void repeated_calls_are_recognised(void **state)
 
 /* ---- the same addresses ---- */
 
-/* An add of one row of `floats` in a buffer of three of them. */
+/* An add of one row of `floats`, in a buffer of three rows. */
 static struct hw_add add_in(struct hw_buffer *buffer, int64_t floats)
 {
     const uint64_t bytes = 4 * (uint64_t)floats;
@@ -109,7 +109,7 @@ static void repeated_addresses_are_recognised(void **state)
             ok(submit(op, &u));
         if (!is_repeated(world.on_cpu, op, &u))
             fail_msg("%s: the same addresses are not recognised", hw_op_name(op));
-        /* Any other byte is another call, except in operands that are absent. */
+        /* A change of any other byte makes it another call, except in absent operands. */
         for (size_t i = 0; i < op_rows[op].size; i++) {
             union any_op other = u;
             ((unsigned char *)&other)[i] ^= 1;
@@ -118,9 +118,9 @@ static void repeated_addresses_are_recognised(void **state)
     }
 }
 
-/* Repeats a call until its addresses are remembered, then submits it with one bit changed, and
- * with operands elsewhere if it `moves`: the answer must be that of the full check, whatever
- * compares the struct. */
+/* Repeats a call until its addresses are remembered, then submits it with one bit changed, and with
+ * other operands if it `moves`. The answer must equal the full check's, whichever function compares
+ * the struct. */
 static void submit_changed(uint32_t op, const union any_op *u, size_t bit, bool moves)
 {
     union any_op other = *u;
@@ -139,7 +139,7 @@ static void submit_changed(uint32_t op, const union any_op *u, size_t bit, bool 
         fail_msg("%s: bit %zu: %d instead of %d", hw_op_name(op), bit, answer, whole);
 }
 
-/* Whether a bit belongs to the address of a buffer, which a test cannot make up. */
+/* Whether the bit belongs to a buffer's address, which a test cannot forge. */
 static bool in_buffer(uint32_t op, size_t bit)
 {
     const size_t byte = bit / 8, at = byte % sizeof(struct hw_tensor);
@@ -147,7 +147,7 @@ static bool in_buffer(uint32_t op, size_t bit)
            at < sizeof(struct hw_buffer *);
 }
 
-/* On addresses that repeat, with all operands and without those that may be absent. */
+/* On repeated addresses, with all operands and without the optional ones. */
 static void no_change_is_missed(void **state)
 {
     const size_t step = getenv("HW_TEST_QUICK") ? 7 : 1;
@@ -170,7 +170,7 @@ static void no_change_is_missed(void **state)
     }
 }
 
-/* Only its dtype says that an operand is absent: nobody reads its other bytes. */
+/* The dtype alone marks an operand as absent. Its other bytes are not read. */
 static void absent_operands_may_hold_anything(void **state)
 {
     struct hw_matmul op = valid_call(HW_OP_MATMUL).matmul;
@@ -201,7 +201,7 @@ static void addresses_mean_others_after_a_free(void **state)
     assert_true(is_repeated(world.on_cpu, HW_OP_ADD, &add));
     hw_buffer_free(other);
     assert_false(is_repeated(world.on_cpu, HW_OP_ADD, &add));
-    /* As if it were another buffer at the same address. */
+    /* As if another buffer had the same address. */
     buffer->bytes--;
     fails(HW_INVALID, "add: y", hw_add(world.on_cpu, &add));
     buffer->bytes++;
@@ -218,7 +218,7 @@ static void addresses_mean_others_after_a_free(void **state)
     hw_buffer_free(buffer);
 }
 
-/* Where the allocator gives the memory of the freed buffer's description to the next one. */
+/* The allocator gives the freed buffer's struct memory to the next buffer. */
 static void a_freed_buffer_can_be_replaced(void **state)
 {
     (void)state;
@@ -243,8 +243,8 @@ static void a_freed_buffer_can_be_replaced(void **state)
     }
 }
 
-/* Two contexts may have the same device, as their plugin sees it. What is freed in one of them
- * must not be relied on in the other. */
+/* Two contexts may share one device of the plugin. Addresses freed in one context must not be
+ * trusted in the other. */
 static void buffers_of_other_contexts_are_not_relied_on(void **state)
 {
     struct hw_buffer *buffer;
@@ -292,8 +292,8 @@ static void forks_are_noticed(void **state)
     assert_true(is_repeated(world.on_cpu, HW_OP_ADD, &add));
 }
 
-/* A recording queue, and one that waits after each call, take every call the long way. What is
- * chosen at the end of a recording would not be portable code, so the tests' choice is restored. */
+/* A recording queue, and one that waits after each call, always use the full check. The end of a
+ * recording would not choose portable code, so the tests' choice is restored. */
 static void recording_looks_at_nothing(void **state)
 {
     struct hw_add add = valid_call(HW_OP_ADD).add;
@@ -315,7 +315,8 @@ static void recording_looks_at_nothing(void **state)
     assert_int_equal(plugin_calls, before + 1);
 }
 
-/* Whatever the order of addresses, calls are right; and when they stay, they are repeated. */
+/* Calls are right for any sequence of addresses, and recognised once the addresses stay the
+ * same. */
 static void addresses_may_change_in_each_call(void **state)
 {
     struct hw_buffer *buffer;
@@ -417,7 +418,8 @@ static void other_fields_are_not_recognised(void **state)
     }
 }
 
-/* In place was right once, so it is right on other addresses; but not with other operands. */
+/* An in-place call was valid once, so it is valid at other addresses, but not with other
+ * operands. */
 static void in_place_is_recognised_where_it_was_seen(void **state)
 {
     (void)state;
@@ -437,8 +439,8 @@ static void in_place_is_recognised_where_it_was_seen(void **state)
     assert_false(seen(HW_OP_ADD, &u));
 }
 
-/* More shapes than a queue remembers: the latest ones are recognised. (The valid call's was
- * remembered long ago.) */
+/* More shapes than a queue remembers: the latest ones are recognised. (The valid call's shape was
+ * remembered much earlier.) */
 static void many_shapes_are_recognised(void **state)
 {
     union any_op u[2 * SEEN_CALLS];
@@ -574,7 +576,7 @@ static void quick_look_and_full_check_agree(void **state)
             fail_msg("%s: recognised %u times", hw_op_name(op), (unsigned)recognised[op]);
 }
 
-/* As on a processor without the wider instructions. */
+/* Simulates a processor without the wider instructions. */
 static int portable_begin(void **state)
 {
     const int result = calls_begin(state);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test_shadow.c - HW_SHADOW: one of N calls of each op is compared with the CPU plugin. An op that
- * lies is withdrawn, and the caller gets the right result; an honest one is left alone. */
+/* test_shadow.c - HW_SHADOW: one of N calls of each op is compared with the CPU plugin. A wrong op
+ * is withdrawn and the caller gets the right result; a correct op is kept. */
 #define _POSIX_C_SOURCE 200809L
 #include "run/queue.h"
 #include "run/tolerance.h"
@@ -123,7 +123,7 @@ static void in_place(void **state)
     world_close(&w);
 }
 
-/* Operands in host memory, and views with gaps, which stay as they are. */
+/* Operands in host memory, and views whose gaps must not change. */
 static void hosts_and_views(void **state)
 {
     struct world w;
@@ -145,7 +145,7 @@ static void hosts_and_views(void **state)
     world_close(&w);
 }
 
-/* Without a fallback, the call fails rather than return what is wrong. */
+/* Without a fallback, the call fails instead of returning a wrong result. */
 static void without_a_fallback(void **state)
 {
     struct world w;
@@ -160,7 +160,8 @@ static void without_a_fallback(void **state)
     world_close(&w);
 }
 
-/* One of N calls of each op; the first one always; the same ones on each queue. */
+/* One of N calls of each op is compared, always including the first, and the same ones on each
+ * queue. */
 static void a_sample_is_compared(void **state)
 {
     struct world w;
@@ -187,7 +188,7 @@ static void a_sample_is_compared(void **state)
     world_close(&w);
 }
 
-/* Graphs are replayed, so that their ops are compared. */
+/* Graphs are replayed node by node, so that their ops are compared. */
 static void graphs_are_compared(void **state)
 {
     struct world w;
@@ -208,7 +209,7 @@ static void graphs_are_compared(void **state)
     world_close(&w);
 }
 
-/* What is not compared costs nothing, and neither does a queue of the CPU. */
+/* Without a comparison there is no cost. A queue of the CPU has none either. */
 static void only_where_it_is_asked_for(void **state)
 {
     struct world w;
@@ -223,7 +224,7 @@ static void only_where_it_is_asked_for(void **state)
     open_shadow(&w, "1/3", NULL);
     assert_ptr_not_equal(w.on_near->submit[HW_OP_ADD], submit_for(HW_OP_ADD, true));
     assert_ptr_equal(w.on_cpu->submit[HW_OP_ADD], submit_for(HW_OP_ADD, true));
-    /* Invalid calls are refused as ever, and calls without work do none. */
+    /* Invalid calls are still rejected, and empty calls still do nothing. */
     struct sum sum = sum_on(w.on_near);
     sum.op.y = sum.op.a;
     sum.op.y.dtype = 99;
@@ -239,7 +240,7 @@ static void the_cpu_plugin_is_needed(void **state)
     (void)state;
     fails(HW_NO_DEVICE, "HW_SHADOW (option) compares results with",
           open_with(&w, "discrete", "1/10", NULL));
-    /* It computes what the others get wrong, so it is behind all of them. */
+    /* It computes the ops that the others get wrong, so it comes last. */
     fails(HW_NO_DEVICE, "move cpu to the end of HW_BACKENDS",
           open_with(&w, "cpu,discrete", "1/10", NULL));
     fails(HW_NO_DEVICE, "discrete:1 is behind it",
@@ -260,8 +261,8 @@ static void the_cpu_plugin_is_needed(void **state)
     world_close(&w);
 }
 
-/* A bound that is far too wide would find nothing, and one that is too narrow would accuse: the
- * values are those of a sum of products that is off by its last term, or by rounding. */
+/* A bound that is too wide would miss errors, and a bound that is too narrow would report false
+ * ones. The values are sums of products, with the last term missing or only rounded. */
 static void the_bound_is_near_rounding(void **state)
 {
     struct hw_matmul op = { .a = host_f32(sum_input, (int64_t)8, (int64_t)256, END),

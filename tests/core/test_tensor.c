@@ -91,7 +91,7 @@ static void transposed_and_reshaped(void **state)
     fails(HW_INVALID, "stride[0]", hw_tensor_slice(&s, &t, 0, 0, 1));
 }
 
-/* The result equals that of the constructor that takes a list of extents. */
+/* The result equals the one from the constructor that takes a list of extents. */
 static void by_value(void **state)
 {
     static const int64_t extents[] = { 2, 3, 2, 4 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test_transfer.c - how the library calls a plugin's transfer(): between which places, and
- * how often. */
+/* test_transfer.c - the library's calls of a plugin's transfer(): between which places, and how
+ * often. */
 #include "run/queue.h"
 #include "run/transfer.h"
 #include "world.h"
@@ -75,7 +75,7 @@ static void pinned_memory_is_a_buffer(void **state)
                 y[(ROWS - 1) * 8 + 7] != 0.0f);
 }
 
-/* The device reads and writes them in memory that the host sees, too. */
+/* The device reads and writes these operands in host-visible memory, too. */
 static void small_tensors_are_shared(void **state)
 {
     enum { MOST = 2048 }; /* 8 KiB */
@@ -119,7 +119,7 @@ static void small_views_are_shared(void **state)
     assert_int_equal(asked.from_pinned, 0);
 }
 
-/* A kernel may read them once for each row of the others. */
+/* A kernel may read these operands once for each row of the others. */
 static void small_tensors_beside_large_ones_are_staged(void **state)
 {
     enum { ROWS = 64, INNER = 128, COLS = 4 };
@@ -160,7 +160,7 @@ static int32_t set_no_rows(void *device, void *queue, const struct hw_set_rows *
     return HW_OK;
 }
 
-/* What is read and written is there before, and comes back. */
+/* A table that is read and written is copied to shared memory first, and back afterwards. */
 static void small_tables_are_shared(void **state)
 {
     struct hw_plugin_ops ops = *w.near->plugin->table.ops;
@@ -180,7 +180,7 @@ static void small_tables_are_shared(void **state)
     assert_true(table[0] == 7.0f && table[3] == 15.0f && table[7] == 8.0f);
 }
 
-/* Who has waited for an event sees the last result of what was submitted before it. */
+/* After waiting for an event, the host sees the last result submitted before it. */
 static void events_bring_results_into_order(void **state)
 {
     float x[4] = { 1, 2, 3, 4 }, y[4] = { 0 }, z[8] = { 0 };

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* test_versions.c - library, plugin and application of different ages.
- * tests/plugins/older.c has fewer ops, shorter structs and fewer slots than the library:
- * an op or field that it does not know goes to another device or is rejected by name,
- * and is never ignored. tests/plugins/newer.c has more: it finds zeros in the fields
- * that the library does not know. The applications here pass structs that are shorter or
- * longer than the library's. */
+/* test_versions.c - library, plugin and application of different ages. tests/plugins/older.c has
+ * fewer ops, shorter structs and fewer slots than the library: an op or field that it does not know
+ * goes to another device or is rejected by name, and is never ignored. tests/plugins/newer.c has
+ * more of them: it finds zeros in the fields that the library does not know. The applications here
+ * pass structs that are shorter or longer than the library's. */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include "run/ops.h"
 #include "world.h"
@@ -171,8 +170,8 @@ static void views_use_only_flags_that_it_knows(void **state)
     ok(hw_queue_wait(p->queue));
     equal(c, product, 4);
     counted(p, HW_OP_MATMUL, 1, 1);
-    /* The same as a view: the plugin has no copy op, so the view cannot be made contiguous
-     * there. */
+    /* The same transpose as a view: the plugin has no copy op, so the view cannot be made
+     * contiguous there. */
     memset(c, 0, sizeof c);
     op.transpose_b = 0;
     ok(hw_tensor_transpose(&op.b, &op.b, 0, 1));
@@ -563,7 +562,7 @@ static void all_struct_sizes_are_handled(void **state)
         }
 }
 
-/* The options of an older application end where `size` says, which may be within a field. */
+/* An older application's options end after `size` bytes, which may be within a field. */
 static void options_end_at_their_size(void **state)
 {
     struct pair *p = *state;
