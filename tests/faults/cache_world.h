@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* cache_world.h - what the tests of the cache of verdicts start from: a context and a candidate, as
- * the ladder has them after preflight, a cache of their own, and a clock that stands still. */
+/* cache_world.h - setup for the tests of the verdict cache: a context and a candidate in their
+ * state after preflight, a cache of their own, and a clock that does not advance by itself. */
 #ifndef CACHE_WORLD_H
 #define CACHE_WORLD_H
 
@@ -22,17 +22,18 @@ extern int32_t told_level; /* of the last one */
 /* HW_CACHE_DIR, and the directory of entries. */
 extern char cache[4096], place[4200];
 
-/* A new plugin file and an empty cache, which does not exist yet; end() frees what is in memory. */
+/* Creates a plugin file and a world whose cache directory does not exist yet. end() frees the
+ * memory. */
 void begin(struct world *w);
 void end(struct world *w);
-/* Gives a setting another value; look() makes the key anew. */
+/* Changes a setting; look() then recomputes the key. */
 void set(struct world *w, enum setting setting, const char *text);
-/* What preflight does, again. */
+/* Repeats the part of preflight that computes the key. */
 void look(struct world *w);
 
 enum { VERDICT_BYTES = 18 };
 
-/* Stores a verdict of so many bytes; returns it, with the times that it got. */
+/* Stores a verdict of VERDICT_BYTES bytes and returns it with its dates. */
 struct cached store(struct world *w, enum cache_kind kind);
 /* Whether the cache has this verdict. */
 bool is_there(struct world *w);

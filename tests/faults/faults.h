@@ -5,11 +5,11 @@
 
 #include "fixture.h"
 
-/* The reason of a file that nobody but the system's loader can judge, which may crash on it: it is
- * loaded in a process of its own, and whatever comes of that, the test's process lives on. */
+/* The reason of a file that only the dynamic loader can judge, and may crash on. It is loaded in
+ * hw-probe, and the test's process survives. */
 #define BY_PROBE "by-probe"
 
-/* `make` puts the file at `path`, or elsewhere and says so in `path`. */
+/* `make` writes the file to `path`, or to another place that it stores in `path`. */
 struct made {
     const char *name;
     const char *reason;
@@ -17,7 +17,7 @@ struct made {
     bool root; /* needs root's rights to make */
 };
 extern const struct made made_faults[]; /* ends with a NULL name */
-/* What files made from now on are named instead of "plain", in as many letters. */
+/* From now on, files are made with this name instead of "plain". Both have the same length. */
 void made_name(const char *name);
 
 #endif

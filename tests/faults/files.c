@@ -46,8 +46,8 @@ static void make_zeros(const char *directory, char path[4096])
 
 /* ---- objects with one defect ---- */
 
-/* So that faults of the same plugin can be in one directory, each has a name of its own: these
- * bytes are instead of "plain". */
+/* Replaces "plain" in the made files, so that several faults of that plugin fit into one
+ * directory. */
 static char alias[] = "plain";
 
 void made_name(const char *name)
@@ -74,7 +74,7 @@ static unsigned char *read_built(const char *name, size_t *size)
     return bytes;
 }
 
-/* An image of hw_plain.so in memory, to be changed and written to a file. */
+/* A copy of hw_plain.so in memory, to be changed and written to a file. */
 struct image {
     unsigned char *bytes;
     size_t size;
@@ -202,7 +202,7 @@ static void make_hash_none(const char *directory, char path[4096])
     write_image(&image, image.size, directory, path);
 }
 
-/* The system's loader divides by the number of buckets. */
+/* The dynamic loader divides by the number of buckets. */
 static void make_hash_no_buckets(const char *directory, char path[4096])
 {
     struct image image = load_image();
@@ -221,7 +221,7 @@ static void make_hash_chain(const char *directory, char path[4096])
     write_image(&image, image.size, directory, path);
 }
 
-/* ---- tables that crash the system's loader, which does not check them ---- */
+/* ---- tables that crash the dynamic loader, which does not check them ---- */
 
 #define IMAGE_FAULT(function, change)                                                      \
     static void function(const char *directory, char path[4096])                           \
@@ -312,7 +312,7 @@ static Elf64_Sym *symbol_of(const struct image *image, const Elf64_Rela *row)
            ELF64_R_SYM(row->r_info);
 }
 
-/* Returns the relocation that sets the address of the constructor. */
+/* Returns the relocation that sets the constructor's address. */
 static Elf64_Rela *constructor(const struct image *image)
 {
     Elf64_Rela *row = relocation(image, RELATIVE);
@@ -526,7 +526,7 @@ static void make_link_device(const char *directory, char path[4096])
     assert_int_equal(symlink("/dev/zero", path), 0);
 }
 
-/* Makes a link to a plugin in a directory of the given mode, by way of a second link. */
+/* Creates a link, through a second link, to a plugin in a directory with the given mode. */
 static void make_link(const char *directory, char path[4096], mode_t mode)
 {
     char there[4000], plugin[4300], step[4300];

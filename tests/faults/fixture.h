@@ -17,44 +17,45 @@
 
 #include <cmocka.h>
 
-/* Every test works in a directory of its own, below one that is removed at the end; no
- * variable of the person who runs the tests gets in. */
+/* Each test works in its own directory, below one that is removed at the end, and without the
+ * user's environment variables. */
 int lair_open(void **state);
 int lair_close(void **state);
 
-/* "<the lair>/<...>", in one of a few buffers that take turns. */
+/* "<the lair>/<...>", in one of a few buffers used in rotation. */
 const char *lair(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void make_directory(const char *path);
 void write_file(const char *path, const void *bytes, size_t size);
-/* A whole file, one NUL byte behind it; the caller frees. */
+/* Reads a whole file and appends a NUL byte; the caller frees it. */
 unsigned char *read_file(const char *path, size_t *size);
-/* The fixture that was built from plugins/<name>.c. */
+/* The path of the fixture built from plugins/<name>.c. */
 const char *built(const char *name);
 /* Copies a built fixture to <directory>/hw_<name>.so. */
 void put_plugin(const char *directory, const char *name);
 
-/* How often processes have loaded the fixture tally, to try it or to bind it. */
+/* How often the fixture tally was loaded: by hw-probe, or to be used. */
 struct tally {
     unsigned tried, bound;
 };
-/* Begins to count; what was counted since then, or since the last call. */
+/* tally_begin() starts counting; tallied() returns the counts since then or since its last call. */
 void tally_begin(void);
 struct tally tallied(void);
 
-/* Opens a context on these directories alone (a colon between them). */
+/* Opens a context that searches only these directories (colon-separated). */
 enum hw_status open_on(const char *path, const struct hw_options *more,
                        struct hw_context **context);
-/* The whole report, which is valid JSON; the caller's. */
+/* Returns the whole report, which must be valid JSON; the caller frees it. */
 json_t *report(struct hw_context *context);
-/* The entry of the file of that path in the report, or NULL. */
+/* Returns the report's entry for the file at that path, or NULL. */
 const json_t *candidate(const json_t *report, const char *path);
 const char *text_of(const json_t *object, const char *key);
 
-/* The entry's file stopped for this reason, with a message and a remedy; "": it is used. */
+/* Fails unless the file was rejected for this reason, with a message and a remedy; "": unless it is
+ * used. */
 void check_reason(const json_t *entry, const char *reason);
-/* The good plugin at `path` is used, and its device can be asked. */
+/* Fails unless the good plugin at `path` is used and its device works. */
 void check_good(struct hw_context *context, const json_t *json, const char *path);
-/* Uses each device, if it can be used, so that what was tried elsewhere is loaded here as well. */
+/* Uses each usable device, so that plugins tried in hw-probe are loaded here as well. */
 void use_all(struct hw_context *context);
 
 #endif

@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Sorted by number, because the order in which the system lists them means nothing. */
+/* Sorted by number, because the system lists them in no particular order. */
 static void add_descriptors(FILE *out)
 {
     const long most = sysconf(_SC_OPEN_MAX);

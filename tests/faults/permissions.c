@@ -16,7 +16,8 @@ const enum list lists[] = { NO_LIST, OTHER_READS, OTHER_WRITES };
 
 /* ---- what a file or a directory is ---- */
 
-/* The system's form of a list: tag, rights, user or group. The mask grants all that is in it. */
+/* The kernel's format of a list: tag, rights, user or group. The mask grants all rights in the
+ * list. */
 static int set_list(const char *path, const struct thing *thing)
 {
     const uint16_t rights = thing->list == OTHER_WRITES ? 6 : 4;
@@ -69,8 +70,8 @@ static bool is_ours(uid_t owner, uid_t caller)
     return owner == 0 || owner == caller;
 }
 
-/* The group of that number is root's or the owner's own. A list's mask lets the group write if it
- * lets anybody; who that is, is not looked at. */
+/* A group is safe if its number is root's or the owner's. A list counts as writable for others if
+ * its mask allows writing; the individual entries are not examined. */
 static bool others_write(const struct thing *thing)
 {
     const bool group = (thing->mode & 020) || thing->list == OTHER_WRITES;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* permissions.h - files and directories of all owners, groups, modes and access control lists, and
- * what is right about each: said here once more, from docs/loader.md and not from trust.c. Only
- * root can make them. */
+/* permissions.h - files and directories with all owners, groups, modes and access control lists,
+ * and the expected decision for each, written from docs/loader.md independently of trust.c. Only
+ * root can create them. */
 #ifndef PERMISSIONS_H
 #define PERMISSIONS_H
 
@@ -13,7 +13,7 @@
 #define OTHER       54321
 #define COUNT(list) (sizeof(list) / sizeof *(list))
 
-/* An access control list with a line for OTHER, or none. */
+/* An access control list with an entry for OTHER, or none. */
 enum list { NO_LIST, OTHER_READS, OTHER_WRITES };
 
 struct thing {
@@ -27,13 +27,13 @@ struct thing {
 extern const uid_t users[3];
 extern const enum list lists[3];
 
-/* Makes the file what `thing` says; false if there are no access control lists here. */
+/* Applies `thing` to the file; false if the file system has no access control lists. */
 bool thing_make(const char *path, const struct thing *thing);
 /* Says what it is, in one of two buffers. */
 const char *thing_text(const struct thing *thing);
 
-/* The reason that it gets if this user is the caller, whose only group has the user's number; "" if
- * it is used. All may search the directory. */
+/* The expected reason of rejection if this user, whose only group has the same number, is the
+ * caller; "" if it is used. Everyone may search the directory. */
 const char *right_of_file(const struct thing *file, uid_t caller);
 const char *right_of_directory(const struct thing *directory, uid_t caller);
 /* A link of that owner in the directory. */

@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# Every reason for which a plugin can be stopped is documented, and has a fixture that gets it.
+# Every reason for rejecting a plugin is documented, and a fixture triggers it.
 
-# Only an exhausted machine gives this one; test_failures.c imitates it.
+# Only an exhausted machine causes this reason; test_failures.c simulates it.
 later='no-memory'
 
 setup()

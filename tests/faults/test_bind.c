@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test_bind.c - a plugin that was tried elsewhere runs in this process when one of its devices is
- * first used, and not before; what then happens if it is not what it was. */
+/* test_bind.c - a plugin that was tried in hw-probe is loaded into this process on the first use of
+ * one of its devices, and not before; and the cases where it has changed in between. */
 #define _GNU_SOURCE
 #include "fixture.h"
 
@@ -32,8 +32,9 @@ static struct hw_context *open_with(struct hw_options options)
     return context;
 }
 
-/* The plugins late, which counts how often it is loaded, and good; in a new directory, because this
- * process keeps the code of what it has loaded. Tried once. late is the first of the two. */
+/* Installs the plugins late, which counts how often it is loaded, and good, and tries them once.
+ * The directory is new each time, because this process never unloads their code. late comes
+ * first. */
 static void put_both(void)
 {
     static int number;
@@ -91,7 +92,7 @@ static void expect_entry(struct hw_context *context, bool bound, const char *rea
     json_decref(json);
 }
 
-/* ---- what uses a plugin, and what does not ---- */
+/* ---- calls that load a plugin, and calls that do not ---- */
 
 static void unused_plugin_is_not_executed(void **state)
 {
@@ -131,7 +132,7 @@ static void first_use_executes_it(void **state)
     hw_close(context);
 }
 
-/* The pool, the rows, the query, a handle of the vendor's: whatever comes first. */
+/* The first use may be the pool, the rows, a query or a vendor handle. */
 static void everything_that_uses_it_executes_it(void **state)
 {
     struct hw_pool_stats stats = { .size = sizeof stats };
@@ -257,7 +258,7 @@ static void failure_is_reported_by_each_use(void **state)
     expect((struct tally){ .bound = 1 });
 }
 
-/* A shortage passes: the plugin is not given up, and its verdict is kept. */
+/* A shortage is temporary: the plugin stays usable, and its verdict is kept. */
 static void shortage_of_memory_is_not_for_ever(void **state)
 {
     (void)state;
@@ -280,7 +281,7 @@ static void shortage_of_memory_is_not_for_ever(void **state)
     assert_int_equal(tallied().tried, 0);
 }
 
-/* Whatever it is that fails for lack of a descriptor. */
+/* Any step of loading may fail for lack of a descriptor. */
 static void shortage_of_descriptors_is_not_for_ever(void **state)
 {
     (void)state;
@@ -325,7 +326,7 @@ static void default_is_the_next_device_then(void **state)
     unsetenv("HW_TEST_TALLY_BIND");
 }
 
-/* Of the same plugin, as an installation does it. */
+/* The file is replaced by a copy of the same plugin, as an installer does. */
 static void replaced_file_is_tried_first(void **state)
 {
     (void)state;

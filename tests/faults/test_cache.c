@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test_cache.c - the cache of verdicts: what was stored comes back as long as nothing has changed
- * that it depends on; whatever is wrong with an entry or its directory, it counts as missing. */
+/* test_cache.c - the verdict cache: a stored verdict is returned until one of its dependencies
+ * changes. A damaged entry or directory counts as missing. */
 #define _GNU_SOURCE
 #include "cache_world.h"
 
@@ -44,7 +44,7 @@ static void comes_back(void **state)
     end(&w);
 }
 
-/* As cache.h has it: the command reads it, too. */
+/* The format that cache.h documents. The command reads it, too. */
 static void entry_has_this_form(void **state)
 {
     struct world w;
@@ -67,7 +67,7 @@ static void entry_has_this_form(void **state)
     end(&w);
 }
 
-/* The same key from another context, as in another process. */
+/* Another context, like another process, gets the same key. */
 static void key_is_stable(void **state)
 {
     struct world w;
@@ -132,7 +132,7 @@ static void depends_on_file_and_settings(void **state)
     end(&w);
 }
 
-/* Makes the key again with a manifest that has these lines. */
+/* Recomputes the key with these lines in the manifest. */
 static void look_with(struct world *w, const char *driver, const char *variable)
 {
     struct manifest *manifest = w->candidate.manifest;
@@ -167,7 +167,7 @@ static void depends_on_driver(void **state)
     write_file(version, "550.54\n", 7);
     expect_change(&w, version, NULL, true);
     expect_change(&w, version, NULL, false);
-    /* Only the contents of a small file count: a kernel makes up the dates of its own. */
+    /* Only the contents of a small file count: kernels invent the dates of virtual files. */
     const struct timespec times[2] = { { 1, 1 }, { 1, 1 } };
     assert_int_equal(utimensat(AT_FDCWD, version, times, 0), 0);
     expect_change(&w, version, NULL, false);
@@ -229,7 +229,7 @@ static void depends_on_libraries(void **state)
     struct world w;
     (void)state;
     begin(&w);
-    /* libc, or what a sanitizer puts before it: found, though it is loaded already */
+    /* libc, or the sanitizer's library before it: found although it is already loaded */
     const char *line = strstr(w.candidate.key, "\nlibrary ");
     assert_non_null(line);
     assert_null(strstr(w.candidate.key, "\nlibrary - "));
@@ -304,7 +304,7 @@ static void damaged_entry_is_missing(void **state)
     end(&w);
 }
 
-/* The whole entry of another key under the name of this one. */
+/* Another key's whole entry under the name of this one. */
 static void alien_entry_is_missing(void **state)
 {
     struct world w;
@@ -346,7 +346,7 @@ static void writable_by_others_is_missing(void **state)
         assert_int_equal(chmod(place, 0700), 0);
         assert_true(is_there(&w));
     }
-    /* Nothing is written there either, and the log tells once, with what to do. */
+    /* The directory is not written either. The log reports it once, with a remedy. */
     assert_int_equal(unlink(entry()), 0);
     assert_int_equal(chmod(place, 0702), 0);
     store(&w, CACHE_SUCCESS);
@@ -371,7 +371,7 @@ static void of_another_user_is_missing(void **state)
     assert_true(is_there(&w));
     assert_int_equal(chown(place, NOBODY, 0), 0);
     assert_false(is_there(&w));
-    /* Root leaves nothing in the home of another user. */
+    /* Root writes nothing to another user's home directory. */
     set(&w, SETTING_cache_dir, lair("home/.cache/hw"));
     make_directory(lair("home"));
     assert_int_equal(chown(lair("home"), NOBODY, 0), 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test_cache_life.c - how long a verdict is kept: failures expire, those of plugins that are being
- * bound are hidden, old ones make room, and many processes store and read at once. */
+/* test_cache_life.c - how long a verdict is kept: failures expire, verdicts of plugins being loaded
+ * are hidden, old verdicts are evicted, and many processes store and read at once. */
 #define _GNU_SOURCE
 #include "cache_world.h"
 
@@ -57,7 +57,7 @@ static void timeouts_wait_longer_each_time(void **state)
     end(&w);
 }
 
-/* What fails in one program is one failure, however many ops it costs. */
+/* Several ops that fail in one program count as one failure. */
 static void failures_of_one_try(void **state)
 {
     struct world w;
@@ -76,8 +76,7 @@ static void failures_of_one_try(void **state)
     end(&w);
 }
 
-/* Where ops are tested when they are first used, a start at which nothing failed does not mean that
- * nothing will. */
+/* With ops tested on first use, a start without failures does not clear earlier ones. */
 static void success_with_an_open_end(void **state)
 {
     struct world w;
@@ -98,7 +97,7 @@ static void success_with_an_open_end(void **state)
     end(&w);
 }
 
-/* More of a plugin was tested: its verdict is as old as before. */
+/* Further tests of the plugin keep the verdict's date. */
 static void replaced_with_its_date(void **state)
 {
     struct world w;
@@ -138,7 +137,7 @@ static void clock_that_is_set_back(void **state)
 
 /* ---- while a plugin is bound ---- */
 
-/* Another thread or process that binds the same plugin. */
+/* Another thread or process that loads the same plugin. */
 static struct candidate another(const struct world *w)
 {
     struct candidate other = w->candidate;
@@ -164,7 +163,7 @@ static void bound_plugin_has_no_verdict(void **state)
     end(&w);
 }
 
-/* Whoever is first to end does not speak for the other. */
+/* The verdict reappears only after the last of them has succeeded. */
 static void last_to_bind_shows_the_verdict(void **state)
 {
     struct world w;
@@ -204,7 +203,7 @@ static void hold_and_die(struct world *w)
     assert_int_equal(waitpid(child, NULL, 0), child);
 }
 
-/* Until the plugin was tried again, whatever others do. */
+/* The verdict stays hidden until the plugin is tried again, whatever other processes do. */
 static void verdict_on_what_crashed_stays_hidden(void **state)
 {
     struct world w;
@@ -226,7 +225,7 @@ static void verdict_on_what_crashed_stays_hidden(void **state)
     end(&w);
 }
 
-/* A new verdict ends what those left behind who crashed, and not what one does at the moment. */
+/* A new verdict clears the marks of crashed processes, but not of running ones. */
 static void new_verdict_is_shown_in_the_end(void **state)
 {
     struct world w;
@@ -242,7 +241,8 @@ static void new_verdict_is_shown_in_the_end(void **state)
     end(&w);
 }
 
-/* Many at once, some of which crash in the end: then it is hidden, and before them it is not. */
+/* Binds many times. With `crash`, the process ends while binding, which hides the verdict;
+ * otherwise it is visible in the end. */
 static void bind_many(struct world *w, bool crash)
 {
     struct candidate other = another(w);
@@ -319,8 +319,8 @@ static void too_large_is_not_kept(void **state)
     end(&w);
 }
 
-/* Two processes write verdicts of different lengths, over and over; two read. A reader sees
- * one verdict or the other, and none is missing once there was one. */
+/* Two processes write verdicts of different lengths, over and over, while two others read. A reader
+ * sees one of the verdicts, and never misses one once the first was written. */
 static void write_many(struct world *w, unsigned char byte, size_t size)
 {
     unsigned char *bytes = malloc(size);

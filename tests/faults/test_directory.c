@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test_directory.c - what is found in a directory: names, titles, links, permissions,
- * plugins.lock, files that come first or take another's place. */
+/* test_directory.c - searching a directory: names, titles, links, permissions, plugins.lock, and
+ * files that precede or hide another. */
 #define _GNU_SOURCE
 #include "fixture.h"
 
@@ -124,7 +124,7 @@ static void test_titles(void **state)
     hw_close(context);
 }
 
-/* What a terminal obeys is escaped in the report, also where it is two bytes in UTF-8. */
+/* Terminal control characters are escaped in the report, including those of two bytes in UTF-8. */
 static void test_control_characters(void **state)
 {
     char text[32768];
@@ -303,7 +303,7 @@ static void test_default_rank(void **state)
     hw_close(context);
 }
 
-/* A report lists the plugins of all other directories, whatever is wrong with one entry. */
+/* A report lists the plugins of all other directories, even if one entry is faulty. */
 static void test_bad_path(void **state)
 {
     struct hw_context *context;
@@ -319,7 +319,7 @@ static void test_bad_path(void **state)
     hw_close(context);
 }
 
-/* With plugins.lock in its directory, a plugin is loaded only if that lists its content. */
+/* With plugins.lock in its directory, a plugin is loaded only if the lock lists its content. */
 static void test_lock(void **state)
 {
 #define ZEROS "0000000000000000000000000000000000000000000000000000000000000000"
@@ -352,7 +352,7 @@ static void test_lock(void **state)
     }
 }
 
-/* A plugin without hardware is tried if somebody names it: as a backend, or the file itself. */
+/* A plugin without hardware is tried only if the settings name its backend or its file. */
 static void test_idle(void **state)
 {
     const char *const directory = lair("idle"), *const file = lair("idle/hw_match_none.so");
@@ -383,8 +383,8 @@ static void test_idle(void **state)
     }
 }
 
-/* A file replaces one whose code is already in the process. That code would run under the
- * name of the new file. */
+/* The file replaces one whose code is already loaded in this process. That code would run under the
+ * new file's name. */
 static void test_replaced(void **state)
 {
     struct hw_context *context;

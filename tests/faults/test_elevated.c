@@ -4,12 +4,12 @@
  * check off or change a setting.
  *
  * Run as root, the program makes such copies of itself and runs them as a third user, with every
- * variable of core/settings.h set to something harmful. The copies print all settings and the
- * report: they have to be the same as without any variable. And each variable has to make a
- * difference to a copy without such rights, so that nothing is tested with harmless values.
+ * variable of core/settings.h set to a harmful value. The copies print all settings and the report,
+ * which must be the same as without any variable. Each variable must also change the output of a
+ * copy without such rights, which proves that the values are harmful.
  *
- * It links the library's objects, because the system's loader ignores relative library paths in
- * such a program. */
+ * It links the library's objects, because the dynamic loader ignores relative library paths in such
+ * a program. */
 #define _GNU_SOURCE
 #include "open/config.h"
 
@@ -70,7 +70,7 @@ static void print_settings(const struct settings *settings)
         printf("warning: %s\n", note->text);
 }
 
-/* Without numbers, because most of them are times. */
+/* Without digits, because most numbers are times. */
 static void print_report(struct hw_context *context)
 {
     static char text[1 << 18];
@@ -107,8 +107,8 @@ static int describe(const char *directory)
 
 /* ---- running one ---- */
 
-/* A value that somebody could gain from. A variable that has none here gets nonsense, which is an
- * error where it counts. */
+/* A value that an attacker could use. Variables without one get nonsense, which is an error where
+ * the variable is read. */
 static const char *harm_of(int setting)
 {
     static char path[256];
@@ -141,7 +141,8 @@ static const char *harm_of(int setting)
 
 enum { NOTHING = -1, ALL = -2, ALL_NONSENSE = -3, OTHERS = -4 };
 
-/* Which variables: one of the settings', or of the list above; OTHERS: those of other software. */
+/* Sets one setting's variable, or one of the list above; OTHERS: the variables of other
+ * software. */
 static void set_variables(int which)
 {
     clearenv();
@@ -158,7 +159,7 @@ static void set_variables(int which)
     setenv("OMP_NUM_THREADS", "3", 1);
 }
 
-/* What the program prints, if the user `CALLER` starts it; the caller frees it. */
+/* Runs the program as the user `CALLER` and returns its output; the caller frees it. */
 static char *run(const char *program, int which, const char *directory)
 {
     char *text = calloc(1, 1 << 18);
@@ -204,8 +205,8 @@ static int write_text(const char *path, const char *text)
     return !file || fputs(text, file) < 0 || fclose(file);
 }
 
-/* What the caller would like to be read. All of it is trustworthy, so that only the rights of the
- * program are in its way. */
+/* The attacker's files. All of them are trustworthy, so only the program's rights keep it from
+ * reading them. */
 static int make_lair(void)
 {
     return !mkdtemp(lair) || chmod(lair, 0755) || mkdir(in_lair("plugins"), 0755) ||
@@ -233,7 +234,7 @@ static int set_root(const char *path)
     return chown(path, 0, 0) || chmod(path, 06755);
 }
 
-/* The right to use ports below 1024, say, as the system writes it down (capabilities(7)). */
+/* One capability, such as binding ports below 1024, in the kernel's format (capabilities(7)). */
 static int set_capability(const char *path)
 {
     const uint32_t bit = 10, version = 0x02000000, effective = 1;
@@ -271,7 +272,7 @@ static const char *difference(const char *a, const char *b)
     return *a || *b ? b : NULL;
 }
 
-/* Each of them makes a difference to a program without such rights. */
+/* Each variable changes the output of a program without such rights. */
 static void check_plain(void)
 {
     char *bare = run(in_lair("plain"), NOTHING, "");
@@ -287,7 +288,7 @@ static void check_plain(void)
     free(bare);
 }
 
-/* Options come from the program, so that they count, all but those about trust and paths. */
+/* Options come from the program, so they apply, except those about trust and paths. */
 static void check_options(const char *name, const char *program)
 {
     char *text = run(program, ALL, in_lair("plugins"));
@@ -298,7 +299,7 @@ static void check_options(const char *name, const char *program)
     free(text);
 }
 
-/* Returns whether there are such programs here. */
+/* Returns whether such programs can be made here. */
 static int check_elevated(const struct way *way)
 {
     static const int all[] = { ALL, ALL_NONSENSE, OTHERS };

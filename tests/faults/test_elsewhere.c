@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* test_elsewhere.c - where Windows and macOS look for a library: each row is a search, with all
- * places in their order. A place has the letter of its base in front: R the root, O the object's
- * directory, P the program's. */
+/* test_elsewhere.c - library search on Windows and macOS: each row is one search, with all its
+ * places in order. The letter before a place is its base: R the root, O the object's directory, P
+ * the program's. */
 #include "object/elsewhere.h"
 
 #include <setjmp.h>
@@ -49,7 +49,7 @@ static const struct row rows[] = {
       .places = "O:far.dll P:far.dll R:Windows/System32/far.dll" },
     { WINDOWS, .name = "far.drv", .at = "O:far.drv", .located = LIBRARY_FOUND,
       .places = "O:far.drv" },
-    /* what Windows takes from nowhere else than its own directory, or from no file */
+    /* libraries that Windows takes only from its own directory, or from no file */
     { WINDOWS, .name = "KERNEL32.dll", .at = "O:KERNEL32.dll", .located = LIBRARY_OF_SYSTEM,
       .places = "R:Windows/System32/KERNEL32.dll" },
     { WINDOWS, .name = "msvcrt.dll", .at = "R:Windows/System32/msvcrt.dll",
@@ -70,7 +70,7 @@ static const struct row rows[] = {
     { WINDOWS, .variables = { "/variable" }, .name = "far.dll", .located = LIBRARY_MISSING,
       .places = "O:far.dll P:far.dll R:Windows/System32/far.dll" },
 
-    /* macOS: the path that the name is, then the last part where others are */
+    /* macOS: the name as a path first, then its last part in other directories */
     { MACOS, .name = "/opt/libfar.dylib", .at = "R:opt/libfar.dylib",
       .located = LIBRARY_FOUND, .places = "R:opt/libfar.dylib" },
     { MACOS, .name = "/opt/libfar.dylib", .located = LIBRARY_MISSING,
@@ -108,7 +108,7 @@ static const struct row rows[] = {
       .at = "R:opt/libfar.dylib",
       .located = LIBRARY_FOUND,
       .places = "R:opt/libfar.dylib" },
-    /* a name alone may be that of a library which is in no file */
+    /* a bare name may refer to a library that exists in no file */
     { MACOS, .name = "libfar.dylib", .located = LIBRARY_PERHAPS,
       .places = "R:usr/local/lib/libfar.dylib R:usr/lib/libfar.dylib" },
     { MACOS, .name = "libfar.so.1", .located = LIBRARY_MISSING,
@@ -184,7 +184,7 @@ static void places_are_those_of_the_system(void **state)
     }
 }
 
-/* A path without room is passed over, and not cut off. */
+/* A path that does not fit is skipped, not truncated. */
 static void long_paths_are_no_places(void **state)
 {
     static char name[3000], rpath[1000];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test_faults.c - bad files and bad plugins. Each must be reported with its one reason,
- * and the good plugin beside it must still be found and used. */
+/* test_faults.c - bad files and bad plugins. Each must be reported with its one reason, and the
+ * good plugin in the same directory must still be found and used. */
 #define _GNU_SOURCE
 #include "faults.h"
 
@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Those of plugins/ that do not end this process: the name and the reason, "" if it is used. */
+/* The plugins of plugins/ that do not kill this process: name and reason, "" if it is used. */
 static const struct {
     const char *name;
     const char *reason;
@@ -39,10 +39,10 @@ struct fault {
     const char *name;
 };
 
-/* Files that the probe has judged, and how many of them it has stopped. */
+/* Files that the probe has judged, and the number that it rejected. */
 static unsigned judged, stopped;
 
-/* Whether a damaged table is met depends on the system's loader, and on luck. */
+/* Whether the dynamic loader reads a damaged table depends on its version, and on luck. */
 static void check_by_probe(const json_t *entry)
 {
     const char *reason = text_of(entry, "reason");
@@ -53,7 +53,7 @@ static void check_by_probe(const json_t *entry)
         assert_string_equal(text_of(entry, "stage"), "probe");
 }
 
-/* What no reader refuses, the probe does: more than half of it. */
+/* The probe rejects more than half of the files that no reader rejects. */
 static void test_judged(void **state)
 {
     (void)state;
@@ -112,7 +112,7 @@ static void test_together(void **state)
     hw_close(context);
 }
 
-/* The most important parts of messages: what is missing, and what to do. */
+/* The most important parts of messages: the missing thing and the remedy. */
 static void test_words(void **state)
 {
     struct hw_context *context;
@@ -156,7 +156,7 @@ static void test_undefined(void **state)
     }
 }
 
-/* A plugin that finds no device has the remedy of its manifest, or one of its own instead. */
+/* A plugin that finds no device reports the remedy of its manifest, or its own. */
 static void test_remedy(void **state)
 {
     static const char *const rows[][2] = {
@@ -214,7 +214,7 @@ static void test_holes(void **state)
     hw_close(context);
 }
 
-/* Two contexts at once, on one plugin; then closing and opening again. */
+/* Two contexts at once share one plugin; then closing and opening again. */
 static void test_two_contexts(void **state)
 {
     struct hw_context *one, *two;

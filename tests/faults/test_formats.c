@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test_formats.c - plugins for other systems and processors, made by tests/foreign/make.sh: what
- * the readers say of each, whole, cut, with one thing wrong, and with every byte of their headers
+/* test_formats.c - plugins for other systems and processors, made by tests/foreign/make.sh: the
+ * readers' answers for each file, whole, truncated, with one fault, and with every header byte
  * changed. */
 #define _POSIX_C_SOURCE 200809L
 #include "object/manifest.h"
@@ -107,7 +107,7 @@ static void check_whole(const struct whole *row, const struct object *object)
     assert_string_equal(manifest.needs[0], "libfar.so.1");
 }
 
-/* ---- what they need, and where they search for it ---- */
+/* ---- the libraries they need, and their search paths ---- */
 
 static void check_list(const char *const *list, uint32_t count, const char *const *expected)
 {
@@ -146,7 +146,7 @@ static void all_libraries_and_paths_are_read(void **state)
     }
 }
 
-/* On the system and the processor of the test, nothing is said; elsewhere, both are named. */
+/* For the test's own system and processor there is no message; for others, it names both. */
 static void check_foreign(const struct whole *row, const struct object *object)
 {
     char why[256] = "";
@@ -185,7 +185,7 @@ static void test_whole(void **state)
 
 /* ---- cut and changed files ---- */
 
-/* Each cut in the headers, and one in 64 bytes of the rest. */
+/* Truncated at each byte of the headers, and at every 64th byte of the rest. */
 static void test_cuts(void **state)
 {
     const struct whole *row = *state;
@@ -198,7 +198,8 @@ static void test_cuts(void **state)
     free(bytes.at);
 }
 
-/* Whatever the change: an answer, and words for it if it is no. Some must be found. */
+/* Every change gets an answer, with a message if the file is refused. Some changes must be
+ * refused. */
 static void test_changes(void **state)
 {
     static const uint8_t changes[] = { 0x01, 0x04, 0x20, 0x80, 0xff };
@@ -254,7 +255,7 @@ static void rename_entry(struct bytes *bytes)
     assert_true(found);
 }
 
-/* PE: where the header, the first data directory, and the row of a section are. */
+/* PE: the offsets of the header, of the first data directory, and of a section's row. */
 static size_t pe_header(const struct bytes *bytes)
 {
     return word_at(bytes, 60);
@@ -363,7 +364,7 @@ static void pe_import_name(struct bytes *b)
                name); /* to the section's end */
 }
 
-/* Mach-O of 64 bits: the first load command of a kind, and the segment of a name. */
+/* 64-bit Mach-O: the first load command of this kind, and the segment of this name. */
 static size_t macho_command(const struct bytes *bytes, uint32_t kind)
 {
     size_t at = 32;
@@ -468,7 +469,7 @@ static void macho_trie_zeros(struct bytes *b)
 {
     memset(b->at + word_at(b, macho_trie(b)), 0xff, word_at(b, macho_trie(b) + 4));
 }
-/* Node after node of the trie, to the export: its flags say that it is that of another library. */
+/* Walks the trie to the export and flags it as re-exported from another library. */
 static void macho_elsewhere(struct bytes *b)
 {
     const size_t root = word_at(b, macho_trie(b));
@@ -476,7 +477,7 @@ static void macho_elsewhere(struct bytes *b)
     b->at[root + child + 1] |= 8;
 }
 
-/* A universal file: the numbers are in the other byte order. */
+/* A universal file: its numbers are big-endian. */
 static void fat_none(struct bytes *b)
 {
     put(b, 4, 0, 4);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* test_helper.c - the program hw-probe: it is missing, of another build, asked for another
- * file, without means. It is linked with the library's objects, beside which there is no
- * hw-probe. */
+/* test_helper.c - faults of the program hw-probe: missing, from another build, asked for another
+ * file, or without resources. It is linked with the library's objects, which have no hw-probe
+ * beside them. */
 #define _GNU_SOURCE
-/* Before cmocka, which has a macro of the name of one of its functions. */
+/* Before cmocka, which defines a macro with the name of one of its functions. */
 #include "base/process.h"
 #include "open/child.h"
 #include "open/verdict.h"
@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* There is no probe here in silence: the error names the program and the remedy. */
+/* A missing hw-probe is never ignored: the error names the program and the remedy. */
 static void test_missing(void **state)
 {
     struct hw_context *context;
@@ -112,7 +112,7 @@ static void test_arguments(void **state)
     free(call.arguments[PROBE_FILE]);
 }
 
-/* Lack of descriptors says nothing about the plugin. */
+/* A shortage of descriptors says nothing about the plugin. */
 static void test_shortage(void **state)
 {
     static char shell[] = "/bin/sh", option[] = "-c";
@@ -137,7 +137,8 @@ static void test_trust(void **state)
     free(call.arguments[PROBE_FILE]);
 }
 
-/* The helper is long gone, the application has reaped it, and its number is another child's. */
+/* The helper ended long ago, the application has reaped it, and its process ID belongs to another
+ * child. */
 static void test_stranger(void **state)
 {
     static char program[] = "/bin/true";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_inventory.c - the hardware that the system lists, here a directory of our own. */
+/* test_inventory.c - the hardware that the system lists, read from a directory of the test. */
 #define _GNU_SOURCE
 #include "object/manifest.h"
 #include "open/inventory.h"
@@ -58,7 +58,7 @@ static void rules_hold_for_what_is_there(void **state)
     inventory_free(&inventory);
 }
 
-/* In a container without /sys, nothing can be said of PCI devices. */
+/* In a container without /sys, PCI devices are unknown. */
 static void what_is_not_listed_decides_nothing(void **state)
 {
     struct inventory inventory;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test_libraries.c - the libraries that a plugin needs: where they are looked for, and who may
- * have put them there. */
+/* test_libraries.c - the libraries that a plugin needs: where they are searched, and who may write
+ * there. */
 #define _GNU_SOURCE
 #include "fixture.h"
 
@@ -46,8 +46,7 @@ static void test_beside(void **state)
     free(bytes);
 }
 
-/* A library that the process has is known by the name that it gives itself, whatever its file is
- * called. */
+/* A library loaded in the process is known by its own SONAME, whatever its file is called. */
 static void test_loaded(void **state)
 {
     struct hw_context *context;
@@ -91,8 +90,8 @@ static void check_more(mode_t mode, const char *reason)
     hw_close(context);
 }
 
-/* Other users must not be able to add a library where the plugin's rpath is searched, even
- * if what it needs was found elsewhere. */
+/* Other users must not be able to add a library in the plugin's rpath, even if the needed one was
+ * found elsewhere. */
 static void test_rpath(void **state)
 {
     struct stat info;

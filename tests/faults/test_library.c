@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test_library.c - the file that was checked is the one that is loaded, whatever is at its path at
- * that moment; and the library has its path as its name. The linker puts the functions below in
+/* test_library.c - the loaded file is the one that was checked, even if its path then leads to
+ * another file; and the loaded library's name is its path. The linker puts the functions below in
  * front of the system's (--wrap), for the library's objects alone. */
 #define _GNU_SOURCE
 #include "fixture.h"
@@ -16,7 +16,7 @@
 
 /* ---- the system ---- */
 
-/* As the system's loader is called, the other file takes the path. */
+/* When the dynamic loader is called, the other file is moved to the path. */
 static char path[512], another[512];
 static bool no_proc;
 static unsigned loaded; /* libraries */
@@ -69,7 +69,7 @@ static bool process_has(const char *library)
 
 static char message[1024]; /* of the plugin that stopped last */
 
-/* Opens the directory and closes it. The plugin stops for `reason`; "": it is used. */
+/* Opens the directory and closes it. The plugin must be rejected for `reason`; "": used. */
 static void open_for(const char *directory, const char *plugin, const char *reason)
 {
     struct hw_context *context;
@@ -85,7 +85,7 @@ static void open_for(const char *directory, const char *plugin, const char *reas
     hw_close(context);
 }
 
-/* A plugin is replaced by this one after the library's last look at its path. */
+/* Replaces a plugin by this one after the library's last look at its path. */
 static void replace_late(const char *directory, const char *other)
 {
     make_directory(lair("%s", directory));
@@ -107,7 +107,7 @@ static void another_file_at_the_last_moment(void **state)
     replace_late("moment", "ends_constructor");
 }
 
-/* Then the path is all there is: the wrong file is loaded, and not used. */
+/* Without /proc only the path can be loaded: the wrong file is loaded, but not used. */
 static void the_same_without_proc(void **state)
 {
     (void)state;
@@ -125,7 +125,7 @@ static void its_name_is_its_path(void **state)
     assert_true(process_has(lair("name/hw_good.so")));
 }
 
-/* The system's loader would remember each name. */
+/* The dynamic loader would remember each name. */
 static void it_is_loaded_once(void **state)
 {
     (void)state;
@@ -184,7 +184,7 @@ static void the_message_has_its_path(void **state)
     assert_null(strstr(message, "/proc/"));
 }
 
-/* Its descriptors have the same numbers, and the system's loader remembers what names meant. */
+/* The copy's descriptors have the same numbers, and the dynamic loader remembers files by name. */
 static void another_copy_of_this_library(void **state)
 {
     enum hw_status (*open_it)(const struct hw_options *, struct hw_context **);
@@ -212,7 +212,7 @@ static void another_copy_of_this_library(void **state)
     assert_true(process_has(lair("copy-titled/hw_titled.so")));
 }
 
-/* The system's loader searches beside the name that it is given. */
+/* The dynamic loader searches beside the file name that it is given. */
 static void it_is_linked_with_one_beside_it(void **state)
 {
     size_t size;

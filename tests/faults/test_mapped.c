@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test_mapped.c - whether the code in the process is that of a file: the file itself, one with the
- * same contents (which file systems may show under another number), and others. */
+/* test_mapped.c - whether the code in the process came from a file: the file itself, a file with
+ * the same contents (which file systems may show under another number), and others. */
 #define _GNU_SOURCE
 #include "fixture.h"
 
@@ -31,7 +31,7 @@ static bool came_from(const void *function, const char *path)
     return same;
 }
 
-/* The fixture with another byte in its manifest, which is a note. */
+/* The fixture with a changed byte in its manifest, which is a note. */
 static void put_changed(const char *path)
 {
     static const char name[] = "name=";
@@ -79,7 +79,7 @@ static void another_file(void **state)
     assert_false(came_from(function, lair("empty")));
 }
 
-/* The path led to another file for a moment: it is the right one before and after. */
+/* For a moment, the path led to another file. The right one was there before and after. */
 static void the_path_alone_says_nothing(void **state)
 {
     (void)state;

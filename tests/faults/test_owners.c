@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* test_owners.c - plugins, plugins.lock, the configuration file, the cache and hw-probe are only
- * used if nobody else may have written them. test_permissions.c has all combinations; here is what
- * is held to them, in processes of root and of another user. */
+/* test_owners.c - plugins, plugins.lock, the configuration file, the cache and hw-probe are used
+ * only if nobody else may have written them. test_permissions.c tests all combinations. This file
+ * tests which files are checked, in processes of root and of another user. */
 #define _GNU_SOURCE
 #include "fixture.h"
 #include "permissions.h"
@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* In a process of the user's own, because hw-probe looks at more than the effective user. */
+/* In a process of the user's own, because hw-probe checks more than the effective user. */
 static void as(uid_t caller, void (*act)(void))
 {
     fflush(NULL);
@@ -102,7 +102,8 @@ static void test_plugin(void **state)
         }
 }
 
-/* It lists nothing, so that the plugin is stopped in any case; by what, tells. */
+/* The lock lists nothing, so the plugin is always rejected. The reason shows whether the lock was
+ * read. */
 static void test_lock(void **state)
 {
     (void)state;
@@ -155,13 +156,13 @@ static char *only_entry(const char *directory)
     return path;
 }
 
-/* Nobody but the user itself may have written a verdict, not even root. */
+/* Only the user itself may have written a verdict, not even root. */
 static bool counts(const struct thing *thing, uid_t caller)
 {
     return thing->owner == caller && !(thing->mode & 022) && thing->list != OTHER_WRITES;
 }
 
-/* A new one for each row: what does not count is replaced. */
+/* A new cache for each row, because a rejected verdict is replaced. */
 static void try_cache(uid_t caller, const struct thing *thing, bool place, unsigned number)
 {
     char cache[4096], verdicts[4200];
@@ -206,7 +207,7 @@ static void test_cache(void **state)
     }
 }
 
-/* hw-probe lies beside this program: see main(). */
+/* hw-probe is in this program's directory: see main(). */
 static bool may_run(const struct thing *file, uid_t caller)
 {
     const unsigned shift = caller == file->owner ? 6 : caller == file->group ? 3 : 0;
@@ -268,8 +269,8 @@ static void copy_to(const char *from, const char *directory, const char *name)
     free(bytes);
 }
 
-/* The library, which is part of this program, looks for hw-probe beside it. So both are copied to a
- * directory of their own, and the tests run there. */
+/* The library in this program looks for hw-probe in the program's directory. Both are therefore
+ * copied to a directory of their own, where the tests run. */
 static int run_copy(void)
 {
     char directory[] = "/tmp/hw-test-XXXXXX", program[64], probe[64];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* test_permissions.c - who may have written what is used: trust_open() with every combination of
- * owners, groups, modes, access control lists and links, of files and of the directories above
- * them, for root and for another user. */
+/* test_permissions.c - who may have written a file: trust_open() with every combination of owners,
+ * groups, modes, access control lists and links, of files and of their parent directories, for root
+ * and for another user. */
 #define _GNU_SOURCE
 #include "open/trust.h"
 
@@ -52,7 +52,7 @@ static void conclude(void)
 
 typedef void visit_fn(const char *path, const struct thing *thing);
 
-/* All owners, groups and lists with these modes. */
+/* Visits every combination of owner, group and list with these modes. */
 static void for_all(const char *path, const mode_t *modes, size_t count, visit_fn *visit)
 {
     for (size_t owner = 0; owner < COUNT(users); owner++)
@@ -87,7 +87,7 @@ static const mode_t directory_modes[] = {
     0755, 0775, 0777, 0711, 01755, 01775, 01777, 02775
 };
 
-/* A file in it, and one below a directory in it. */
+/* A file in the directory, and one below a subdirectory. */
 static void visit_directory(const char *path, const struct thing *directory)
 {
     char file[4200], deep[4200];
@@ -113,8 +113,8 @@ static void test_directories(void **state)
     conclude();
 }
 
-/* Links to a file that everybody may use: in it, to a directory in it, and one that leads to the
- * other. What matters is who can replace a link, and not where it leads. */
+/* Links to a file that everybody may use: directly, through a directory, and through another link.
+ * The check is about who can replace a link, not about its target. */
 static void visit_links(const char *path, const struct thing *directory)
 {
     static const char *const names[] = { "link", "chain", "way/file" };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test_settings.c - the settings: which source wins, which values are valid, and the
- * messages about the rest. */
+/* test_settings.c - the settings: which source wins, which values are valid, and the messages about
+ * invalid ones. */
 #define _GNU_SOURCE
 #include "fixture.h"
 
@@ -141,8 +141,8 @@ static void test_default_file(void **state)
     setenv("XDG_CONFIG_HOME", lair("."), 1);
 }
 
-/* Checks the directory that the host gives to the plugin "caches". It is started here, since
- * a verdict that is kept would have an earlier one. */
+/* Checks the directory that the host gives to the plugin "caches". The plugin is started here,
+ * since a kept verdict would contain an earlier directory. */
 static void check_cache_dir(const char *option, const char *expected)
 {
     struct hw_context *context;
@@ -377,7 +377,7 @@ static void test_file_size(void **state)
     free(text);
 }
 
-/* The file can turn the checks of plugins off, so it is checked itself. */
+/* The file can turn off the checks of plugins, so the file itself is checked. */
 static void test_file_trust(void **state)
 {
     struct hw_context *context;
@@ -565,7 +565,7 @@ static void test_starting(void **state)
     assert_int_equal(open_on(lair("starting"), &options, &context), HW_OK);
     assert_string_equal(started, "hw_good.so done hw_open_no_driver.so done ");
     hw_close(context);
-    /* What was tried elsewhere, and failed there, never runs here. */
+    /* A plugin that failed in hw-probe is never loaded here. */
     options.probe = "child";
     started[0] = '\0';
     assert_int_equal(open_on(lair("starting"), &options, &context), HW_OK);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Adds a variable to the environment, as run-time libraries do that want to find themselves. */
+/* Adds an environment variable, as run-time libraries do to find themselves. */
 #define _POSIX_C_SOURCE 200809L
 #define NAME            "adds_variable"
 #define CHANGES

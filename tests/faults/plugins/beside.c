@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names a library that lies beside it: it is linked with the rpath $ORIGIN:$ORIGIN/more. */
+/* Needs a library in its own directory: it is linked with the rpath $ORIGIN:$ORIGIN/more. */
 #define NAME  "beside"
 #define LINES "needs=libbeside.so.1\n"
 #include "minimal.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Cannot start, and says which directory it may cache in. */
+/* Refuses to start; its message contains its cache directory. */
 #define NAME "caches"
 #define CHANGES
 #include "minimal.h"

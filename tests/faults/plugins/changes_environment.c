@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Changes a variable of the environment that was there before. */
+/* Changes an existing environment variable. */
 #define _POSIX_C_SOURCE 200809L
 #define NAME            "changes_environment"
 #define CHANGES

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What only another process survives. Built once for each of many acts: ACT is the function
- * of that name below, NAME what the plugin is called. It acts where PLACE says: in a
- * constructor, in its entry, when it is opened, when it counts or describes its devices, when its
- * device is opened or closed, when it is closed. */
+/* Faults that kill or hang the process. Built once per fault: ACT is one of the functions below,
+ * NAME the plugin's name, PLACE where it acts: in a constructor, in its entry, when it is opened,
+ * when it counts or describes its devices, when its device is opened or closed, or when it is
+ * closed. */
 #define _GNU_SOURCE
 #define CHANGES
 #include "minimal.h"
@@ -71,7 +71,7 @@ static void thread(void)
         pthread_join(id, NULL);
 }
 
-/* What a terminal obeys, and what is not text. */
+/* Terminal control sequences, and bytes that are not text. */
 static void mess(void)
 {
     static const char text[] = "\x1b[2J\x9b\xff\xfe\0\r\n\"and a mess\\";
@@ -79,8 +79,8 @@ static void mess(void)
     abort();
 }
 
-/* As programs do that cannot go on without memory. More than the machine has would be used at the
- * end, if nothing stopped it before: then all is well with the plugin, and not with the test. */
+/* Simulates a program that aborts for lack of memory. It allocates more than the machine has; if
+ * nothing stops it, the plugin is used and the test fails. */
 static void eat_memory(void)
 {
     const size_t piece = (size_t)1 << 28;
@@ -125,7 +125,7 @@ static void end_main_thread(void)
     pthread_exit(NULL);
 }
 
-/* Without arguments, which makes it say how it is used. */
+/* hw-probe prints its usage if it has no arguments. */
 static void become_another(void)
 {
     execl("/proc/self/exe", "hw-probe", (char *)NULL);
@@ -179,7 +179,7 @@ static void write_files(void)
         (void)!write(fd, "hwprobe1, and then nonsense", 27);
 }
 
-/* The beginning of a reply that says that it has 2^64 - 1 bytes. */
+/* The beginning of a reply that states a length of 2^64 - 1 bytes. */
 static void write_length(void)
 {
     unsigned char reply[32];
@@ -206,9 +206,9 @@ static void stop_watcher(void)
     pause();
 }
 
-/* ---- it starts what goes on without it: only where the plugin is tried ---- */
+/* ---- child processes that outlive it, only where the plugin is tried ---- */
 
-/* Has the FIFO open as long as it lives, so that the test sees whether it does. */
+/* Holds the FIFO open while it lives, so that the test can tell. */
 static void stay(void)
 {
     const char *fifo = getenv("HW_TEST_FIFO");
@@ -223,7 +223,7 @@ static int is_tried(void)
     return getenv("HW_TEST_FIFO") && strcmp(program_invocation_short_name, "hw-probe") == 0;
 }
 
-/* A process in a session of its own, twice removed. */
+/* A grandchild in its own session. */
 static void stray(void)
 {
     if (!is_tried() || fork())
@@ -248,7 +248,7 @@ static void fork_many(void)
             stay();
 }
 
-/* Both go on as if they were the one that was started. */
+/* Both processes continue as if each were the original. */
 static void fork_and_go_on(void)
 {
     const pid_t child = is_tried() ? fork() : 0;

@@ -1,4 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* The good one: it must be found and used, whatever lies beside it. */
+/* The good plugin: it must be found and used, whatever else is in its directory. */
 #define NAME "good"
 #include "minimal.h"

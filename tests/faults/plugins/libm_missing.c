@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* It uses a function of libm and is not linked with it: a program that has libm does not notice. */
+/* Uses a function of libm without being linked with it. Programs that have loaded libm hide the
+ * mistake. */
 #define NAME "libm_missing"
 #define CHANGES
 #include "minimal.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Linked with a library that lies beside it: it has the rpath $ORIGIN. */
+/* Linked with a library in its own directory: it has the rpath $ORIGIN. */
 #define NAME "linked"
 #define CHANGES
 #include "minimal.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* It needs a library that lies nowhere where the system searches: an application has loaded it
- * by its path. */
+/* Needs a library outside the dynamic loader's search path. The application has loaded it by its
+ * path. */
 #define NAME "needs_bundled"
 #define CHANGES
 #include "minimal.h"

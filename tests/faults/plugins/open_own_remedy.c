@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Finds no device, for a reason that the manifest's remedy does not help with. */
+/* Finds no device, and sets a remedy of its own because the manifest's would not help. */
 #define NAME  "open_own_remedy"
 #define LINES "remedy=Install nowhere\n"
 #define CHANGES

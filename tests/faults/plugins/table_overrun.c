@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Writes past the end of the table that the host gave it. */
+/* Writes past the end of the host's table. */
 #define NO_PLUGIN
 #define NAME "table_overrun"
 #include "minimal.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Counts how often it is loaded: adds a byte to the file HW_TEST_TALLY, "p" where it is tried
- * and "b" where it is bound. There HW_TEST_TALLY_BIND makes it fail, for ever or for lack of
- * memory, or crash, or have another device, or one more. HW_TEST_TALLY_SLOW makes trying it slow,
- * and HW_TEST_TALLY_TRY makes it fail. With HW_TEST_TALLY_TWO it always has one device more;
- * with HW_TEST_TALLY_CARD its first device is the first one of view.c.
- * What its verdict depends on: the file DRIVER, and the variables HW_TEST_SEEN*. */
+/* Counts how often it is loaded: adds a byte to the file HW_TEST_TALLY, "p" in hw-probe and "b" in
+ * the application. In the application, HW_TEST_TALLY_BIND makes it fail permanently, fail for lack
+ * of memory, crash, have a different device or have one more. HW_TEST_TALLY_SLOW makes trying it
+ * slow, HW_TEST_TALLY_TRY makes it fail. With HW_TEST_TALLY_TWO it always has one more device. With
+ * HW_TEST_TALLY_CARD its first device is the first one of view.c. Its verdict depends on the file
+ * DRIVER and on the variables HW_TEST_SEEN*. */
 #define _GNU_SOURCE
 #define LINES "driver=" DRIVER "\nvariable=HW_TEST_SEEN*\n"
 #define CHANGES

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The two wolves of zoo.c (its discrete devices) once more, as another vendor's API
- * shows them. */
+/* The two wolves of zoo.c (its discrete devices) as another vendor's API shows them. */
 #define NAME  "view"
 #define LINES "rank=60\n"
 #define CHANGES
@@ -19,7 +18,7 @@ static int32_t info(void *self, int32_t index, struct hw_device_info *info)
     struct hw_device_info facts = hw_no_facts();
     strcpy(facts.name, index ? "Wolf 2 by view" : "Wolf 1 by view");
     facts.kind = HW_DEVICE_DISCRETE;
-    if (index) { /* the one is known by its UUID, the other by its address */
+    if (index) { /* one is known by its UUID, the other by its address */
         facts.has_uuid = 1;
         facts.uuid[0] = 0xab;
         facts.uuid[15] = 3;
