@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Intel SDM 2A, 2.3 (VEX) and 2.1 (ModRM, SIB), 2D (the instructions), 1, 13.4 (XSAVE): Linux puts
- * the registers as XSAVE has them into the frame of a signal, and takes them back from there. */
+/* Intel SDM 2A, 2.3 (VEX) and 2.1 (ModRM, SIB), 2D (the instructions), 1, 13.4 (XSAVE): Linux
+ * stores the registers in the signal frame in XSAVE format, and restores them from there. */
 #define _GNU_SOURCE /* REG_RIP */
 #include "avx_vnni.h"
 
@@ -23,12 +23,12 @@ struct instruction {
     const uint8_t *next;
 };
 
-/* In the order of their numbers in instructions. */
+/* In the order of their encoding numbers. */
 static const int general[16] = { REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP,
                                  REG_RSI, REG_RDI, REG_R8,  REG_R9,  REG_R10, REG_R11,
                                  REG_R12, REG_R13, REG_R14, REG_R15 };
 
-/* The bytes from ModRM on; x and b are the fourth bits of numbers of registers. */
+/* The instruction's bytes from ModRM on; x and b are the high bits of the register numbers. */
 static void decode_operand(struct instruction *in, const uint8_t *code, const greg_t *regs,
                            unsigned x, unsigned b)
 {
@@ -100,7 +100,7 @@ static int32_t add_products(const struct instruction *in, int32_t sum, uint32_t 
 
 enum { XMM, YMM, ZMM, PARTS };
 
-/* Parts of vector registers in the area of XSAVE: the bit in XSTATE_BV, place, and size. */
+/* Components of vector registers in the XSAVE area: their bit in XSTATE_BV, offset and size. */
 static struct {
     unsigned bit, at, bytes;
 } parts[PARTS] = { { 1, 160, 16 }, { 2, 0, 16 }, { 6, 0, 32 } };
@@ -117,7 +117,8 @@ static void *part(uint8_t *area, int which, unsigned number)
     return area + parts[which].at + number * parts[which].bytes;
 }
 
-/* Whether the frame has room for it: Linux says so where XSAVE leaves bytes unused. */
+/* Whether the frame contains the component: Linux records that in bytes that XSAVE leaves
+ * unused. */
 static bool is_saved(const uint8_t *area, int which)
 {
     struct _fpx_sw_bytes linux_says;
@@ -126,8 +127,8 @@ static bool is_saved(const uint8_t *area, int which)
            linux_says.xstate_bv >> parts[which].bit & 1;
 }
 
-/* Where XSTATE_BV lacks a part, it is zero in all registers, whatever the area has. Then so are
- * products and sums: nothing has to be written back there. */
+/* A component missing in XSTATE_BV is zero in all registers, whatever the area contains. Its
+ * products and sums are then zero as well: nothing has to be written back there. */
 static void read_part(uint8_t *area, int which, unsigned number, uint32_t lanes[4])
 {
     enum { XSTATE_BV = 512 };

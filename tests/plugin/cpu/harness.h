@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* harness.h - the smallest host that a plugin runs under: it loads the file that
- * HW_CPU_PLUGIN names and keeps the last message. For tests of the plugin itself,
- * without the library. */
+/* harness.h - a minimal plugin host: it loads the file that HW_CPU_PLUGIN names and keeps the last
+ * message. For tests of the plugin alone, without the library. */
 #ifndef HARNESS_H
 #define HARNESS_H
 
@@ -134,7 +133,7 @@ static inline void harness_convert(struct harness *h, struct hw_tensor dst,
         fail_msg("%s", h->message);
 }
 
-/* The next of a sequence of numbers from -1 to 1, the same ones for the same state. */
+/* The next number of a sequence from -1 to 1, reproducible for the same state. */
 static inline float harness_noise(uint32_t *state)
 {
     *state = *state * 1664525u + 1013904223u;

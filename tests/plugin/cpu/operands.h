@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* operands.h - operands of the tests of rows: memory, and noise of any storage type in it. */
+/* operands.h - operands for the tests of rows: memory, filled with noise of any storage type. */
 #ifndef OPERANDS_H
 #define OPERANDS_H
 
@@ -7,8 +7,8 @@
 
 enum { BYTES = 1 << 20 };
 
-/* The plugin itself converts operands from f32 and back, on a queue of its own, because the row
- * that is tested may not be able to. */
+/* Converts operands from f32 and back, on a queue of its own, because the tested row may not be
+ * able to convert. */
 static struct harness mover;
 
 /* Memory for one operand. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* test_attention_bytes.c - the row of attention that multiplies a q8_0 cache in integers: what they
- * cannot stand for has the error of floats, and many small weights are not lost. */
+/* test_attention_bytes.c - the attention row that multiplies a q8_0 cache in integers: values
+ * outside its range are computed with the accuracy of floats, and many small weights are not
+ * lost. */
 #include "operands.h"
 
 #include <math.h>
@@ -12,13 +13,14 @@ enum { Q8_0_BYTES = 34, Q8_0_KEYS = 50, Q8_0_HEADS = 4 }; /* one tile, which fal
 
 static const char in_bytes[] = "attention_few_vnni512";
 
-/* The scale of the first run of a key or value, of `runs` runs. */
+/* The scale of the first run of a key or value that has `runs` runs. */
 static uint16_t *scale_of(struct operand *o, int64_t runs, int64_t key)
 {
     return (uint16_t *)(void *)(o->bytes + key * runs * Q8_0_BYTES);
 }
 
-/* What integers do not take: an f16 as the scale of a key or a value; 0: as it was. */
+/* Caches that integers cannot represent. `scale` is the f16 scale of a key or a value; 0:
+ * unchanged. */
 static const struct fallback {
     const char *name;
     int64_t value_dim;
@@ -55,7 +57,7 @@ static void attend_to(const struct fallback *f, const char *kernel, uint32_t pre
     harness_close(&h);
 }
 
-/* How far two rows are apart at most; NaN and infinity are like themselves. */
+/* The largest difference between two rows; NaN and infinity equal themselves. */
 static double distance(const float *x, const float *y, int64_t n)
 {
     double most = 0.0;
@@ -83,7 +85,7 @@ static bool has_attention_in_bytes(void)
     return strcmp(info.name, in_bytes) == 0 && info.eligible;
 }
 
-/* What integers cannot stand for is computed in floats, and has their error. */
+/* Values that integers cannot represent are computed in floats, with the error of floats. */
 static void integers_fall_back_to_floats(void **state)
 {
     static float expected[Q8_0_HEADS * 96], got[Q8_0_HEADS * 96];
@@ -114,8 +116,8 @@ static struct hw_tensor ones(struct operand *o, struct hw_tensor t)
     return t;
 }
 
-/* Keys of 0 beside one whose weight is 545 times theirs, which is 255 steps: what they weigh
- * together, 8 % of all, is there nevertheless. */
+/* One key weighs 545 times as much as each other key, so their weights are less than half a step of
+ * 8 bits. Together they are 8 % of the result and must not be lost. */
 static void small_weights_are_not_lost(void **state)
 {
     enum { DIM = 64, HEAVY = 5 };

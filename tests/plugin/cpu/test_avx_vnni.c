@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* test_avx_vnni.c - the rows for AVX-VNNI on a processor that lacks it: the code that the compiler
- * made of them runs here, but for its dot products, which are invalid instructions that avx_vnni.c
- * computes. First that emulation is tested, then the rows are, with it. */
+/* test_avx_vnni.c - the rows for AVX-VNNI on a processor without it: their compiled code runs here,
+ * except for the dot products, which avx_vnni.c emulates. The emulation is tested first, then the
+ * rows. */
 #define _GNU_SOURCE
 #include "avx_vnni.h"
 
@@ -29,7 +29,7 @@ static struct {
 
 enum { BYTES, BYTES_SATURATED, WORDS, WORDS_SATURATED, KINDS };
 
-/* One instruction; `base` and `index` are in r12 and r13, b in registers 2 and 15, too. */
+/* Executes one instruction; r12 and r13 have `base` and `index`, registers 2 and 15 also have b. */
 #define RUN(name, w, sum_at, a_at, operand, base, index)                                   \
     __asm__ volatile("mov %1, %%r12\n\t"                                                   \
                      "mov %2, %%r13\n\t"                                                   \
@@ -44,7 +44,7 @@ enum { BYTES, BYTES_SATURATED, WORDS, WORDS_SATURATED, KINDS };
                      : "memory", "r12", "r13", "xmm0", "xmm1", "xmm2", "xmm9", "xmm12",    \
                        "xmm15")
 
-/* X(w, number, place of the sum, of a, operand b, base, index): each form that an address has. */
+/* X(w, number, register of the sum, of a, operand b, base, index): every form of an address. */
 #define FORMS(X, w)                                                                        \
     X(w, 0, "0", "1", "%%" w "mm2", trial.b, 0)                                            \
     X(w, 1, "9", "12", "%%" w "mm15", trial.b, 0)                                          \
@@ -84,7 +84,7 @@ static void run(int kind, bool wide, int form)
         }
 }
 
-/* The same by AVX-512 VNNI, which a processor without AVX-VNNI may have. */
+/* The AVX-512 VNNI version, which a processor without AVX-VNNI may have. */
 static void run_evex(int kind)
 {
     switch (kind) {
@@ -113,7 +113,7 @@ static uint32_t random_word(void)
     return seed >> 16;
 }
 
-/* Each fourth sum is so large that it saturates. */
+/* Every fourth sum is large enough to saturate. */
 static void random_trial(void)
 {
     for (int i = 0; i < 8; i++) {
@@ -195,7 +195,7 @@ static bool lacks_avx512_vnni(void)
     return lacks;
 }
 
-/* What is expected above is what a processor computes. */
+/* Compares the expectation above with a real processor. */
 static void expectations_are_right(void **state)
 {
     uint32_t expected[8];
@@ -210,7 +210,7 @@ static void expectations_are_right(void **state)
     }
 }
 
-/* Bits 256 to 511 of the register that the sum is in. */
+/* Bits 256 to 511 of the sum's register are zeroed. */
 static void upper_half_is_zeroed(void **state)
 {
     uint32_t upper[8];
@@ -230,7 +230,7 @@ static void upper_half_is_zeroed(void **state)
         assert_int_equal(upper[i], 0);
 }
 
-/* Registers that were never used are zeros that are not in the frame. */
+/* Registers that were never used are zero and missing from the frame. */
 static void unused_registers_are_zeros(void **state)
 {
     (void)state;
@@ -296,7 +296,7 @@ struct row {
     char name[64];
 };
 
-/* Calls fn with each, and returns how many there are. */
+/* Calls fn for each row and returns their number. */
 static int each_row(void (*fn)(const struct row *row))
 {
     struct hw_kernel_info info = { .size = sizeof info };
@@ -313,21 +313,22 @@ static int each_row(void (*fn)(const struct row *row))
     return rows;
 }
 
-/* One of so many cases, where a signal for each dot product would take too long. */
+/* Selects one of `of` cases, since a signal per dot product makes all of them too slow. */
 static bool is_turn(int of)
 {
     static int turn;
     return turn++ % of == 0;
 }
 
-/* Every seventh: cases are listed by powers of two, and every eighth is mostly of one kind. */
+/* Every seventh case: the registry lists cases by powers of two, so every eighth would be mostly of
+ * one kind. */
 static bool takes_part(void *user, uint32_t op, const char *test)
 {
     (void)user, (void)op, (void)test;
     return is_turn(getenv("HW_TEST_QUICK") ? 7 : 1);
 }
 
-/* Of a mistake, the first failure is enough. */
+/* With a deliberate mistake, the first failure is enough. */
 static bool judge(void *user, const struct verify_result *result)
 {
     (void)user;
@@ -385,11 +386,11 @@ static void mistakes_are_found(void **state)
 
 /* ---- the same bits ---- */
 
-/* On which the row for AVX-VNNI computes, and the one of the same text for AVX-512 VNNI. */
+/* Queues of the AVX-VNNI row and of the AVX-512 VNNI row with the same source text. */
 static struct hw_queue *queues[2];
 static int compared;
 
-/* On weights as they are, or packed; false if the row does not take the case. */
+/* With unpacked or packed weights; false if the row does not take the case. */
 static bool compute(struct hw_queue *queue, const struct verify_host_call *call,
                     bool packed)
 {

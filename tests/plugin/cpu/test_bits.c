@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* test_bits.c - results do not depend on threads: every row of every op gives the same bits again,
- * with any number of threads, and however these share the work; in calls and in graphs, with plain
- * and with packed weights. Cases are those of the conformance suite. And ops of hardly any work
- * have no use for threads.
+ * for any number of threads and any division of the work, in calls and in graphs, with plain and
+ * packed weights, on the cases of the conformance suite. Tiny ops do not use threads at all.
  *
- * How threads share depends on the moment, and small ops are not shared at all. So there is a
- * second plugin, which differs in its threads: shuffled/threads.c divides all ops, in any way. */
+ * The division of work depends on timing, and small ops are not divided. The second plugin,
+ * shuffled/threads.c, therefore divides all ops at random. */
 #define _POSIX_C_SOURCE 200809L /* strdup */
 #include <hw/hw.h>
 
@@ -30,7 +29,7 @@ enum {
 
 /* ---- the devices that are compared ---- */
 
-/* The first one says what is right. `plugin` is the variable that names its file. */
+/* The first one computes the expected result. `plugin` is the variable with its file name. */
 static const struct {
     const char *plugin, *threads;
 } kinds[SIDES] = {
@@ -100,7 +99,7 @@ union args {
 #undef X
 };
 
-/* The same call twice, on memory of its own, so that a graph can compute both at once. */
+/* The same call twice, each with its own memory, so that a graph can compute both at once. */
 struct work {
     const char *text;
     uint32_t op;
@@ -127,7 +126,7 @@ static void make_call(struct work *work, int i)
     memcpy(&work->args[i], work->call[i]->args, hw_op_size(work->op));
 }
 
-/* Without the twin, which only cases that are taken need. */
+/* Makes the first call only. Cases that the row takes get their second one later. */
 static void make_work(struct work *work, const char *text)
 {
     *work = (struct work){ .text = text };
@@ -187,7 +186,7 @@ static void check_graph(const struct side *side, const struct work *work)
     hw_graph_free(graph);
 }
 
-/* The first side computes what is expected. False if the row does not take the case. */
+/* Computes the expected result on the first side. False if the row does not take the case. */
 static bool expect(const struct work *work)
 {
     restore(work);
@@ -215,7 +214,7 @@ static bool check_plain(struct work *work)
     return true;
 }
 
-/* False if the row takes no such form of the weights, which the first side says for all. */
+/* False if the row does not take packed weights. The first side decides that for all. */
 static bool pack(const struct side *side, struct work *work)
 {
     struct hw_tensor packed, *b = &work->args[0].matmul.b;
@@ -266,7 +265,7 @@ static bool keep_case(void *user, const char *test, bool perf)
     return true;
 }
 
-/* In an order that has nothing to do with the registry's. */
+/* In an order unrelated to the registry's. */
 static void shuffle_cases(void)
 {
     uint32_t seed = 1;
@@ -347,7 +346,7 @@ static void check_row(uint32_t op, const char *name)
         fail_msg("%s takes no packed weights", name);
 }
 
-/* Rows that the precision allows are those that fp32 does not have. */
+/* With a precision other than fp32, only the rows that require it. */
 static void check_rows(const char *precision)
 {
     const bool exact = !strcmp(precision, "fp32");
@@ -397,7 +396,7 @@ static void call_all(const struct side *side, struct hw_buffer *buffer)
         }
 }
 
-/* The first op that is shared starts the threads. */
+/* The first op that is divided starts the threads. */
 static void small_ops_stay_on_the_caller(void **state)
 {
     enum { SEVEN = 3 };

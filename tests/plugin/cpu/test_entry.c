@@ -70,7 +70,7 @@ static void facts(void **state)
     assert_true(info.features & HW_FEATURE_UNIFIED_MEMORY);
     assert_true(info.arch[0]);
 
-    /* An older host's struct is not written past its end. */
+    /* The plugin must not write past the end of an older host's struct. */
     struct hw_device_info cut = { .size = offsetof(struct hw_device_info, driver),
                                   .driver = "x" };
     assert_int_equal(h.plugin.device_info(h.self, 0, &cut), HW_OK);
@@ -84,7 +84,7 @@ static void facts(void **state)
     harness_close(&h);
 }
 
-/* What limits the threads is read when an op is worth a second one, and not again. */
+/* The limits on threads are read once, when an op is first worth a second thread. */
 static void threads_are_counted_when_needed(void **state)
 {
     enum { FEW = 64, MANY = 1 << 20 };
@@ -108,7 +108,7 @@ static void threads_are_counted_when_needed(void **state)
     free(x);
 }
 
-/* Those that are asked for need no limit. */
+/* An explicit number of threads needs no limits. */
 static void threads_that_are_given_are_not_counted(void **state)
 {
     struct harness h;
@@ -118,8 +118,8 @@ static void threads_that_are_given_are_not_counted(void **state)
     harness_close(&h);
 }
 
-/* HW_KERNEL may mean another device: it does not keep this one from being opened. A queue that is
- * asked for such a row is refused. */
+/* HW_KERNEL may name a row of another device, so this device still opens. A queue that asks for
+ * such a row is rejected. */
 static void wrong_kernel_refuses_the_queue(void **state)
 {
     struct harness h;
@@ -200,7 +200,7 @@ static void memory(void **state)
 }
 
 #if defined(__GLIBC__)
-/* Small pages that the program has used before would stay small. */
+/* Pages that were touched before could not become huge pages. */
 static void large_memory_is_on_new_pages(void **state)
 {
     enum { BYTES = 8 << 20, PAGE = 4096 };
@@ -208,7 +208,7 @@ static void large_memory_is_on_new_pages(void **state)
     struct harness h;
     struct hw_buffer buffer = { 0 };
     (void)state;
-    /* So that memory is used again; a sanitizer's memory has no such settings. */
+    /* Makes glibc reuse freed memory; a sanitizer's allocator has no such settings. */
     if (!mallopt(M_MMAP_THRESHOLD, 32 << 20) || !mallopt(M_TRIM_THRESHOLD, 64 << 20)) {
         print_message("# not applicable: the memory is not that of glibc\n");
         return;
@@ -234,7 +234,7 @@ static void large_memory_is_on_new_pages(void **state)
 }
 #endif
 
-/* What it does not know it does not ignore; zeros say nothing. */
+/* Unknown fields are rejected unless they are zero. */
 static void what_is_newer_is_refused(void **state)
 {
     struct harness h;

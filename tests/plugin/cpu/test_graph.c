@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* test_graph.c - graphs of the CPU plugin compute what their nodes compute one by one on one
- * thread: random nodes, which read what others write, write what others read, and write the same,
- * of sizes that threads share and of small ones. */
+/* test_graph.c - graphs of the CPU plugin give the results of their nodes computed one by one on
+ * one thread. The nodes are random: they read and overwrite each other's operands, some large
+ * enough for threads and some small. */
 #include "harness.h"
 
 #include "../../core/shortage.h"
@@ -34,7 +34,7 @@ static struct hw_tensor part(int64_t slot, int64_t n)
     return TENSOR(ours + slot * SLOT + below(1 + SLOT - n), HW_F32, n);
 }
 
-/* c, a and b as floats of 16 bits beside f32: the rows of a are converted first. */
+/* c, a and b in 16-bit floats and f32: the rows of a are converted first. */
 static struct hw_matmul product(int64_t c, int64_t a, int64_t b)
 {
     const int64_t m = 1 + below(3), k = 128, n = 64 + below(16);
@@ -94,7 +94,7 @@ static int32_t submit(struct harness *h, uint32_t op, const void *args)
     }
 }
 
-/* The same operands in `theirs`; an absent one stays absent. */
+/* The same operands, in `theirs`; absent ones stay absent. */
 static union args moved(const union args *args)
 {
     union args copy = *args;

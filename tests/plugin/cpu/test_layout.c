@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* test_layout.c - packed weights of the CPU plugin: groups of panels and parts along K give what
- * weights as stored give, and what cannot be packed, or was packed otherwise, is refused. */
+/* test_layout.c - packed weights of the CPU plugin: groups of panels and parts along K give the
+ * results of unpacked weights, and unsuitable or differently packed weights are rejected. */
 #include "weights.h"
 
-/* More panels than a group has, and more than a part along K, the last of both smaller; at last so
- * many parts that a cache does not hold a group. Panels of q8_0 are whole: strips of one to four,
- * and panels so long that a cache does not hold four. */
+/* More panels than one group, and more rows of K than one part, so that the last group and part are
+ * smaller. The last case has so many parts that a group exceeds the cache. q8_0 also has whole
+ * panels: strips of one to four, and panels so long that four exceed the cache. */
 enum {
     GROUPED_N = 197,
     GROUPED_K = 3616,
@@ -28,7 +28,7 @@ static const struct grouped {
     { HW_Q8_0, 113, 608, 6 },        { HW_Q8_0, 49, LONG_K, 7 },
 };
 
-/* The last of several rows of a is too large for bytes: it is multiplied in floats. */
+/* The last of several rows of a is too large for 8 bits, so it is multiplied in floats. */
 static float last_factor(const struct grouped *g)
 {
     return g->m > 1 ? 0x1p115f : 1;
@@ -114,7 +114,7 @@ static void the_rest_is_refused(void **state)
     harness_close(&h);
 }
 
-/* The rows of a queue may be others than those of its device. */
+/* A queue may have other rows than its device. */
 static void queues_without_a_row_are_refused(void **state)
 {
     static unsigned char room[1 << 16];
@@ -132,7 +132,7 @@ static void queues_without_a_row_are_refused(void **state)
     harness_close(&h);
 }
 
-/* Layouts that the plugin does not make: an earlier one, and one that nobody has. */
+/* Layouts that the plugin does not produce: an earlier one, and one that never existed. */
 static void other_layouts_are_refused(void **state)
 {
     static const uint32_t others[] = { 1, 77 };
@@ -152,7 +152,7 @@ static void other_layouts_are_refused(void **state)
     harness_close(&h);
 }
 
-/* Panels are of rows of [N,K]. As panels of [K,N], there would be too few of them. */
+/* Panels consist of rows of [N,K]. Panels of [K,N] would be too few. */
 static void packed_weights_are_transposed(void **state)
 {
     static float b[ROWS * 96], room[(ROWS + 15) * 96], c[96];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Lowering: what shapes and strides become, where it is easy to get wrong. */
+/* Lowering: the arguments made from shapes and strides, in cases that are easy to get wrong. */
 #include "common/lower.h"
 
 #include "harness.h"
@@ -28,7 +28,7 @@ static void contiguous_is_one_row(void **state)
     assert_int_equal(l.groups, (30000 + ELEMENT_SPAN - 1) / ELEMENT_SPAN);
 }
 
-/* Rows with a gap merge among themselves, not into one. */
+/* Rows with gaps merge with each other, but not into a single row. */
 static void strided_rows_merge_outside(void **state)
 {
     struct hw_silu op = { .x = TENSOR(x, HW_F32, 2, 3, 5, 7),
@@ -45,7 +45,7 @@ static void strided_rows_merge_outside(void **state)
     assert_int_equal(l.args.silu.y.stride[2], 28);
 }
 
-/* What repeats along a row is b, whichever it was; extents of 1 have stride 0. */
+/* An operand that repeats along a row becomes b, in either position. Extents of 1 get stride 0. */
 static void broadcasts(void **state)
 {
     const struct hw_add op = { .a = TENSOR(x, HW_F32, 5, 1),
@@ -64,7 +64,7 @@ static void broadcasts(void **state)
     assert_int_equal(l.groups, 20);
 }
 
-/* The extents that are left when those of 1 are dropped may have gaps, or repeat. */
+/* After extents of 1 are dropped, the remaining extents may have gaps or repeat. */
 static void columns_of_one(void **state)
 {
     struct hw_silu silu = { .x = TENSOR(x, HW_F32, 4, 1), .y = TENSOR(y, HW_F32, 4, 1) };
@@ -89,7 +89,7 @@ static void columns_of_one(void **state)
     assert_int_equal(low(HW_OP_COPY, &copy).args.copy.src.stride[2], 128);
 }
 
-/* Four extents that do not merge, and nothing of either input along a row. */
+/* Four extents that do not merge; both inputs repeat along a row. */
 static void both_repeat(void **state)
 {
     const struct hw_mul op = { .a = TENSOR(x, HW_F32, 5, 1),
@@ -105,7 +105,7 @@ static void both_repeat(void **state)
     assert_int_equal(l.groups, 30);
 }
 
-/* Operands of a difference stay where they are. */
+/* A difference keeps the order of its operands. */
 static void order_matters(void **state)
 {
     struct hw_sub op = { .a = TENSOR(x, HW_F32, 4, 6),
@@ -187,7 +187,7 @@ static void few_rows_take_the_dot_product(void **state)
     assert_non_null(lower(HW_OP_MATMUL, &op, &l));
 }
 
-/* Offsets count from the start of the allocation that a buffer was carved out of. */
+/* Offsets count from the start of the allocation that contains the buffer. */
 static void offsets_of_buffers(void **state)
 {
     struct hw_buffer buffer = { .host = x, .offset = 256, .bytes = 64 };
@@ -240,7 +240,7 @@ static void refuses_to_convert(const struct hw_copy *op)
                         "the innermost extents must be contiguous to convert a block type");
 }
 
-/* A kernel that converts blocks takes no step between floats. */
+/* Kernels that convert to blocks take no stride between floats. */
 static void strided_floats_become_no_blocks(void **state)
 {
     struct hw_tensor floats = TENSOR(x, HW_F32, 3, 64);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test_machine.c - what the CPU plugin reports about the machine: this one, compared
- * with what shell commands say, and invented ones, made as trees of files. */
+/* test_machine.c - the CPU plugin's facts about the machine: this one, compared with shell
+ * commands, and invented ones, made as trees of files. */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "cpu.h"
 
@@ -17,7 +17,7 @@
 
 static char root[] = "/tmp/hw-machine-XXXXXX";
 
-/* The processors that this process may run on, if they are invented. */
+/* The processors that this process may run on, for invented machines. */
 static struct {
     cpu_set_t set;
     bool is;
@@ -44,7 +44,7 @@ static void allow(uint64_t processors)
     affinity.is = true;
 }
 
-/* Writes a file below the root, and the directories that lead to it. */
+/* Writes a file below the root and creates its parent directories. */
 static void put(const char *path, const char *text)
 {
     char full[512];
@@ -133,7 +133,7 @@ static void memory_without_limits(void **state)
     assert_int_equal(left, 600 * 1024);
 }
 
-/* The limit of a parent group counts; files' caches are not in use. */
+/* A parent group's limit applies; the file cache does not count as used. */
 static void memory_of_group_v2(void **state)
 {
     uint64_t left;
@@ -206,7 +206,7 @@ static uint32_t threads(void)
     return machine_threads(machine_cores(&allowed, root), machine_quota(root));
 }
 
-/* Says that the threads of a processor's core are these. */
+/* Declares the SMT threads of a processor's core. */
 static void put_core(int processor, const char *list)
 {
     char path[128];
@@ -251,7 +251,7 @@ static void threads_of_one_core_count_once(void **state)
     assert_int_equal(threads(), 3);
 }
 
-/* As of Intel: two fast cores of two threads, and four slow ones. */
+/* As on Intel: two fast cores with two threads each, and four slow ones. */
 static void threads_of_hybrid_cores(void **state)
 {
     static const char *const cores[] = { "0-1", "0-1", "2-3", "2-3", "4", "5", "6", "7" };
@@ -269,8 +269,8 @@ static void threads_of_hybrid_cores(void **state)
     assert_int_equal(threads(), 4);
 }
 
-/* As of Arm: each has a core of its own, and there is no file about threads of cores. Slow ones
- * compute as well; how much, test_team.c shows. */
+/* As on Arm: each processor is a core, and no file lists SMT threads. Slow cores compute as well;
+ * test_team.c tests their share. */
 static void threads_of_big_and_little_cores(void **state)
 {
     char path[64];
@@ -309,7 +309,7 @@ static void topology_that_makes_no_sense(void **state)
     assert_int_equal(threads(), 8);
 }
 
-/* Files that say something else than they should. */
+/* Files with invalid contents. */
 static void nonsense(void **state)
 {
     uint64_t left;

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* test_pack.c - weights in the CPU plugin, of block types and of floats, packed and as they are:
- * every row of matmul for them computes what the portable row does, for every type, for as many
- * rows of a as tiles have and more, at every precision. */
+/* test_pack.c - weights of block types and of floats in the CPU plugin, packed and unpacked: every
+ * matmul row for them agrees with the portable row, for every type and precision, with up to more
+ * rows of a than a tile has. */
 #include "weights.h"
 
 #if defined(__aarch64__) && defined(__linux__)
 #include <sys/auxv.h>
 #endif
 
-/* Kernels take 256 elements of short blocks at once: so many, and a part of that. */
+/* Kernels process 256 elements of short blocks at once: K has one full step and a partial one. */
 enum { SHORT_K = 256 + 5 * RUN };
-/* From 512 on, rows for few rows of a take more of them. Some of 512 begin in the same places of a
- * cache. */
+/* From K = 512 on, the rows for few rows of a accept more of them. In the 512 case, several rows
+ * map to the same cache sets. */
 static const int64_t floats_k[] = { 525, 512 };
-/* Columns of products that have more than a thread takes at once. */
+/* Products with more columns than one thread takes at once. */
 enum { WIDE = 300 };
 
 static void multiply_id(struct harness *h, const struct hw_matmul_id *op)
@@ -22,7 +22,7 @@ static void multiply_id(struct harness *h, const struct hw_matmul_id *op)
         fail_msg("%s: %s", h->host.kernel, h->message);
 }
 
-/* Rows that take few rows of a, with weights as they are. */
+/* Rows for few rows of a that use unpacked weights. */
 static bool is_unpacked(const char *row)
 {
     return strncmp(row, "unpacked", 8) == 0 || strncmp(row, "gemv", 4) == 0;
@@ -38,14 +38,15 @@ static int64_t most_rows(const char *row)
                                             : 60;
 }
 
-/* The fewest that it takes: pairs are for more, which take longer in f32. */
+/* The fewest rows of a that the row takes: pairs of bf16 are for products that take longer in
+ * f32. */
 static int64_t fewest_rows(const char *row)
 {
     return strncmp(row, "gemv_bf16", 9) == 0 ? 5 : 1;
 }
 
-/* Whether it takes an op; those for few rows take 48 at least with floats, and two with q6_K, whose
- * panels take longest to make. */
+/* Whether the row takes an op. Rows for few rows of a must take at least 48 with floats, and two
+ * with q6_K, whose panels take longest to make. */
 static bool takes(const struct row *row, const struct hw_matmul *op)
 {
     const int64_t sure = hw_dtype_block(op->b.dtype) == 1 ? 48
@@ -55,7 +56,7 @@ static bool takes(const struct row *row, const struct hw_matmul *op)
            row->h.plugin.supports(row->h.device, HW_OP_MATMUL, op, NULL, 0, NULL) == HW_OK;
 }
 
-/* Both in turn: packed weights, then the original ones. */
+/* First with packed weights, then with the original ones. */
 static void compare_product(struct row *row, struct hw_matmul op,
                             const struct hw_tensor *packed, const float *expected)
 {
@@ -86,13 +87,13 @@ static bool is_halved(const char *row)
     return strcmp(row, "gemv_fhm") == 0;
 }
 
-/* The i-th form of a: floats[i % FLOATS]; some are turned. */
+/* The i-th form of a: floats[i % FLOATS]; some are transposed. */
 static int form_of(const char *row, int i)
 {
     return is_halved(row) ? 1 : i;
 }
 
-/* Whether a row is for these types, and for an a that is turned. */
+/* Whether a row is for these types, and for a transposed a. */
 static bool is_for(const char *row, int32_t a, int32_t b, bool turned)
 {
     if (is_paired(row))
@@ -158,7 +159,7 @@ static void rows_take_their_weights(void **state)
     print_message("%d rows\n", compared);
 }
 
-/* Products with packed floats: batches of rows of a, or of its columns; c and bias of any type. */
+/* Products with packed floats: batches of rows or columns of a; c and bias of any type. */
 static const struct form {
     int64_t batches, m;
     bool turned;
@@ -226,8 +227,8 @@ static void packed_floats_take_all_forms(void **state)
     each_row(HW_OP_MATMUL, of_packed_floats, compare_forms);
 }
 
-/* a [m,k] of a type by weights; the first row keeps the bits of MOST_SAME rows of a, which all must
- * have, for any number of rows of a. */
+/* Multiplies a [m,k] of one type by weights. The first row stores its results for MOST_SAME rows of
+ * a; later rows must give the same bits, for any number of rows of a. */
 enum { MOST_SAME = 48 };
 static float kept[TYPES][MOST_SAME * ROWS];
 static bool any_kept;
@@ -281,7 +282,7 @@ static void floats_have_the_same_bits(struct row *row)
         }
 }
 
-/* Whether the processor has two rows of a kind for certain: the baseline's, and an extension's. */
+/* Whether the processor certainly has two such rows: the baseline's and an extension's. */
 static bool has_two_of_bytes(void)
 {
 #if defined(__x86_64__)
@@ -304,7 +305,7 @@ static bool has_two_of_halves(void)
 #endif
 }
 
-/* Integers are exact, and the order of the sums of floats is that of the text. */
+/* Integer sums are exact, and float sums follow the order of the source text. */
 static void sets_have_the_same_bits(void **state)
 {
     static const char *const bytes[] = { "blocks_int8", NULL };
@@ -321,12 +322,12 @@ static void sets_have_the_same_bits(void **state)
     assert_true(of_halves >= 2 || !has_two_of_halves());
 }
 
-/* Types whose codes are multiplied by a scale, and nothing is added; and where that is. */
+/* Types whose codes are only multiplied by a scale, and the scale's offset in a block. */
 static const struct scaled {
     int32_t type, at;
 } scaled[] = { { HW_Q8_0, 0 }, { HW_Q4_0, 0 }, { HW_Q5_0, 0 }, { HW_Q6_K, 208 } };
 
-/* Row 5 of b has an infinite scale; codes are of one sign, and none is that of 0. */
+/* Row 5 of b has an infinite scale. All its codes have one sign, and none stands for 0. */
 static struct hw_tensor infinite_weights(struct harness *h, const struct scaled *s)
 {
     static const uint16_t infinity = 0x7c00;
@@ -382,7 +383,7 @@ static void infinite_scales_give_infinities(void **state)
     each_row(HW_OP_MATMUL, of_blocks, compare_infinities);
 }
 
-/* a [m,96] . packed b [300,96], by all threads. */
+/* a [m,96] . packed b [300,96], on all threads. */
 static void multiply_wide(struct harness *h, struct hw_tensor b, int64_t m, float *c)
 {
     multiply(h, &(struct hw_matmul){ .a = TENSOR(activations, HW_F32, m, 96),
@@ -391,8 +392,8 @@ static void multiply_wide(struct harness *h, struct hw_tensor b, int64_t m, floa
                                      .transpose_b = 1 });
 }
 
-/* More columns than one thread takes at once. A row of floats has the same bits alone, beside few
- * and beside many. */
+/* More columns than one thread takes at once. A row of floats gives the same bits alone, with few
+ * others and with many. */
 static void rows_are_the_same_beside_others(void **state)
 {
     static float expected[100 * WIDE], got[100 * WIDE];
@@ -421,8 +422,8 @@ static void rows_are_the_same_beside_others(void **state)
     harness_close(&portable);
 }
 
-/* Experts of matmul_id, 21 rows each; choices of tokens, some of which do not exist. Those of a
- * token share a row of a, or have rows of their own. */
+/* Experts of matmul_id with 21 rows each, and tokens' choices, some of which do not exist. The
+ * choices of a token share a row of a, or have one row each. */
 enum { EXPERTS = 3, EXPERT_ROWS = 21, USED = 2, MOST_TOKENS = 30 };
 
 static struct hw_matmul_id choices(struct harness *h, int32_t type, int64_t tokens,
@@ -519,7 +520,7 @@ static void multiply_many(uint32_t threads, int32_t type, float *c)
     harness_close(&h);
 }
 
-/* Many rows give what one at a time does, whatever the number of threads. 4096 errors of rounding
+/* Many rows give the results of one row at a time, for any number of threads. 4096 rounding errors
  * amount to 0.09. */
 static void many_rows(void **state)
 {
@@ -544,7 +545,7 @@ static void many_rows(void **state)
     }
 }
 
-/* A number that is not finite reaches the results that it belongs to, and no others. */
+/* A non-finite number reaches the results that depend on it, and no others. */
 static void nan_stays_in_its_row(void **state)
 {
     static float got[3 * ROWS];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test_plans.c - the plans that a queue of the CPU plugin remembers: random calls, which repeat
- * forms on other addresses and differ in one field, compute on a queue with a past what they
- * compute on a new one. There are more forms than a queue remembers. */
+ * forms at other addresses or differ in one field, give the same results on a used queue and on a
+ * new one. There are more forms than a queue remembers. */
 #include "harness.h"
 
 #include <stdbool.h>
@@ -18,7 +18,7 @@ static int64_t below(int64_t n)
     return (seed >> 8) % n;
 }
 
-/* In memory of its own, at any offset, in a buffer or as an address of the host. */
+/* Places the operand in its own memory at a random offset, in a buffer or at a host address. */
 static struct hw_tensor place(int operand, struct hw_tensor t)
 {
     t.offset = 16 * (uint64_t)below(64);
@@ -115,7 +115,7 @@ static struct call random_call(void)
     return call;
 }
 
-/* The same call, with each operand as an address of the host. */
+/* The same call with each operand at a host address. */
 static struct call as_addresses(struct call call)
 {
     const int count = call.submit == submit_scale || call.submit == submit_copy ? 2 : 3;
@@ -130,7 +130,7 @@ static struct call as_addresses(struct call call)
     return call;
 }
 
-/* What the call leaves in the memory of its output. */
+/* Runs the call and stores the contents of its output's memory. */
 static void compute(const struct call *call, void *queue, unsigned char result[BYTES])
 {
     memset(memory[0].host, 0xA5, BYTES);

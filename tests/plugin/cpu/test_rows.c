@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* test_rows.c - the rows of the CPU plugin's table: each row that this processor can run
- * computes what the portable row computes, on ragged shapes and every storage type; and
- * HW_KERNEL selects rows as documented. The conformance suite compares with the right
- * result; this program compares rows with each other. */
+/* test_rows.c - the rows of the CPU plugin's table: each row that this processor can run agrees
+ * with the portable row, on ragged shapes and every storage type; and HW_KERNEL selects rows as
+ * documented. The conformance suite compares with the right result; this program compares rows with
+ * each other. */
 #include "operands.h"
 
 #include "../../core/shortage.h"
@@ -18,7 +18,8 @@ static const int32_t weights[WEIGHTS] = { HW_F32,  HW_F16,  HW_BF16, HW_Q8_0,
                                           HW_Q4_0, HW_Q4_1, HW_Q5_0, HW_Q5_1,
                                           HW_Q4_K, HW_Q5_K, HW_Q6_K };
 
-/* The i-th of them for each of three types of floats, and a length of rows that suits it. */
+/* The i-th type of weights, for each of three float types, and a row length that fits its
+ * blocks. */
 static int32_t weight(int i)
 {
     return weights[i / 3 % WEIGHTS];
@@ -29,7 +30,7 @@ static int64_t whole(int64_t n, int32_t dtype)
     return hw_dtype_block(dtype) > n ? hw_dtype_block(dtype) : n;
 }
 
-/* The i-th call of each op, with floats of type `t`: noise in, the output at `out`. */
+/* The i-th call of each op, with floats of type `t`: noise as input, the output at `out`. */
 #define CASE(name) static struct hw_##name name##_case(int i, int32_t t)
 
 CASE(matmul)
@@ -210,7 +211,7 @@ CASE(set_rows)
     };
 }
 
-/* `t` with its last two axes in the other order. */
+/* `t` with its last two axes swapped. */
 static struct hw_tensor swapped(struct hw_tensor t)
 {
     struct hw_tensor s = t;
@@ -222,7 +223,7 @@ static struct hw_tensor swapped(struct hw_tensor t)
     return s;
 }
 
-/* After all types: transposed, in the input and in the output. */
+/* After the cases of all types: transposed input and output. */
 CASE(copy)
 {
     const int64_t cols = whole(96, weight(i));
@@ -292,7 +293,7 @@ CASE(matmul_id)
     };
 }
 
-/* X(NAME, name, output, how many cases): so many that each type and form is met. */
+/* X(NAME, name, output, number of cases): enough cases for each type and form. */
 #define CASES(X)                                                                           \
     X(MATMUL, matmul, c, 6 * 3 * WEIGHTS)                                                  \
     X(RMSNORM, rmsnorm, y, 6)                                                              \
@@ -319,12 +320,12 @@ CASE(matmul_id)
     X(GLU, glu, y, 27)                                                                     \
     X(CONV2D, conv2d, y, 9)
 
-/* Which allocation of a case's call fails, 0: none; and whether one did. */
+/* `shortage`: which allocation of a case's call fails, 0: none. `ran_short`: whether one failed. */
 static unsigned shortage;
 static bool ran_short;
 
-/* Runs the i-th case of an op and returns its output; an absent tensor past the last case.
- * `*taken` is false if the row that `h` is confined to does not take the case. */
+/* Runs the i-th case of an op and returns its output; an absent tensor past the last case. `*taken`
+ * is false if the row that `h` is limited to does not take the case. */
 static struct hw_tensor run_case(struct harness *h, uint32_t op, int i, bool *taken)
 {
     static const int32_t floats[] = { HW_F32, HW_F16, HW_BF16 };
@@ -353,7 +354,7 @@ static struct hw_tensor run_case(struct harness *h, uint32_t op, int i, bool *ta
     return output;
 }
 
-/* What rounding to the output's type may make of sums in another order. */
+/* The error of sums in another order, after rounding to the output's type. */
 static double tolerance(int32_t dtype)
 {
     switch (dtype) {
@@ -368,8 +369,8 @@ static double tolerance(int32_t dtype)
     }
 }
 
-/* Writes the floats of a case's output to `values` and returns how many there are: 0 past
- * the last case, -1 if the row does not take the case. */
+/* Writes the floats of a case's output to `values` and returns their number: 0 past the last case,
+ * -1 if the row does not take the case. */
 static int64_t values_of(struct harness *h, uint32_t op, int i, float *values,
                          int32_t *dtype)
 {
@@ -390,7 +391,7 @@ static int64_t values_of(struct harness *h, uint32_t op, int i, float *values,
     return n;
 }
 
-/* Compares a row with the portable one on every case that the row takes; returns how many. */
+/* Compares a row with the portable one on every case that the row takes. Returns their number. */
 static int compare_rows(uint32_t op, const char *row)
 {
     static float expected[BYTES / 4], got[BYTES / 4];
@@ -461,8 +462,7 @@ static int repeat_cases(struct harness *h, uint32_t op)
     }
 }
 
-/* A call takes no memory if the one before was like it: its plan is known and its workspace is
- * there. */
+/* A call like the previous one allocates nothing: its plan and its workspace already exist. */
 static void repeated_calls_allocate_nothing(void **state)
 {
     (void)state;
@@ -479,8 +479,8 @@ static void repeated_calls_allocate_nothing(void **state)
     harness_close(&mover);
 }
 
-/* A row that refuses a call leaves nothing behind for the row that takes it. The portable one needs
- * no memory; the one for few rows of each expert would convert them first. */
+/* A row that rejects a call must not add its workspace to that of the row that takes the call. The
+ * portable row needs none; the row for few rows of each expert would convert them first. */
 static void refusals_leave_nothing(void **state)
 {
     enum { TOKENS = 512, USED = 8, EXPERTS = 64, K = 256, N = 32 };
@@ -500,7 +500,7 @@ static void refusals_leave_nothing(void **state)
     harness_close(&h);
 }
 
-/* What is taken is counted, also where large memory is rounded up to huge pages. */
+/* Allocated workspace is counted, also where it is rounded up to huge pages. */
 static void workspace_is_counted(void **state)
 {
     enum { COLS = 1 << 21, HUGE_PAGE = 2 << 20 };
@@ -523,8 +523,8 @@ static void workspace_is_counted(void **state)
     harness_close(&h);
 }
 
-/* layernorm of elements that are all equal, and so large that eps vanishes: nearly zeros, whatever
- * rounding makes of their mean. */
+/* layernorm of equal elements, so large that eps vanishes: the results are nearly zero, however
+ * their mean is rounded. */
 static void equal_elements_have_no_deviation(void **state)
 {
     static const int32_t types[] = { HW_F32, HW_BF16 };
@@ -553,7 +553,8 @@ static void equal_elements_have_no_deviation(void **state)
 
 enum { FEW = 5, MANY_COLS = 8192, LONG = 1024 }; /* weights that no cache holds */
 
-/* A row of matmul gives `rows` rows the bits of each by itself. Returns false if it takes none. */
+/* Checks that a matmul row gives `rows` rows the bits of each row alone. Returns false if it takes
+ * none. */
 static bool same_as_single(const char *name, float *x, float *w, int64_t rows)
 {
     static float all[FEW][MANY_COLS], single[MANY_COLS];
@@ -616,7 +617,7 @@ static bool move(struct harness *h, void *to, int32_t to_type, const void *from,
     return true;
 }
 
-/* How much of the file a row has converted, and how much there is. */
+/* Number of conversions that a row has done, and the number in the file. */
 struct converted {
     struct harness h;
     int encoded, decoded, inputs, outputs;
@@ -646,8 +647,9 @@ static void decoded_as_ggml(void *user, int32_t dtype, const float *x,
     golden_same_floats(dtype, got, x);
 }
 
-/* On every row of copy, those that fuse products with sums among them. Portable rows convert
- * everything, those for blocks all types to floats, and to q8_0, those for floats nothing. */
+/* Runs every row of copy, including those that fuse products with sums. Portable rows convert
+ * everything, rows for blocks convert all types to floats and floats to q8_0, rows for floats
+ * convert no blocks. */
 static void blocks_are_those_of_ggml(void **state)
 {
     struct harness h;
@@ -692,7 +694,7 @@ static void last_row_is_portable(void **state)
     harness_close(&h);
 }
 
-/* Whether a processor and a precision that have what `row` needs have what `other` does, too. */
+/* Whether `row` needs everything that `other` needs. */
 static bool needs_all_of(const struct hw_kernel_info *row,
                          const struct hw_kernel_info *other)
 {
@@ -706,8 +708,8 @@ static bool needs_all_of(const struct hw_kernel_info *row,
     return true;
 }
 
-/* A few rows of a are multiplied by weights as they lie: wherever there is a row that makes panels
- * of them, one above it needs no more. */
+/* A few rows of a are multiplied by unpacked weights: above every row that makes panels of them is
+ * one that needs no more. */
 static void panels_are_no_first_choice(void **state)
 {
     struct hw_kernel_info panels = { .size = sizeof panels };
@@ -730,7 +732,7 @@ static void panels_are_no_first_choice(void **state)
     harness_close(&h);
 }
 
-/* A name that no op has is refused and the message lists those there are. */
+/* A name that no op has is rejected, and the message lists the existing names. */
 static void unknown_row_is_refused(void **state)
 {
     static const char *const wrong[] = { "matmul_v9", "matmul=rmsnorm", "matmul=",
@@ -770,7 +772,7 @@ static void unsupported_says_why(void **state)
     harness_close(&h);
 }
 
-/* A graph computes what its ops compute, also on a queue with other rows: it keeps its own. */
+/* A graph gives the results of its ops, also on a queue with other rows: it keeps its own. */
 static void graph_replays(void **state)
 {
     struct harness h;

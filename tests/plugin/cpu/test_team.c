@@ -42,16 +42,15 @@ static void run(struct team *team, team_fn *fn, void *user, int64_t count, int64
     team_run(team, &work);
 }
 
-/* Counts the runs of a loop that ends as other threads take part. Where they cannot be started,
- * they never do. */
+/* Counts the runs of a loop that waits for other threads to take part. The test fails after
+ * MOST_RUNS runs. */
 static void once_more(int *runs)
 {
     if (++*runs > MOST_RUNS)
         fail_msg("in %d runs, no other thread has taken part", MOST_RUNS);
 }
 
-/* Runs many jobs of many sizes; answers the first size for which a group was missed or
- * repeated. */
+/* Runs many jobs of many sizes. Returns the first size for which a group was missed or repeated. */
 static int64_t stress(struct team *team)
 {
     struct tally *tally = malloc(sizeof *tally);
@@ -103,7 +102,7 @@ static void every_group_once(void **state)
     check_team(3, 8);
 }
 
-/* More threads than cores: none spins, and all of it still ends. */
+/* More threads than cores: none spins, and everything still completes. */
 static void oversubscribed(void **state)
 {
     (void)state;
@@ -137,7 +136,7 @@ static uint32_t two_threads(void *user)
     return 2;
 }
 
-/* How many threads there should be is asked once, and not for small work. */
+/* The number of threads is requested once, and not for small work. */
 static void asks_for_the_number_when_needed(void **state)
 {
     struct team *team = team_create(4, 4);
@@ -155,7 +154,7 @@ static void asks_for_the_number_when_needed(void **state)
     team_destroy(team);
 }
 
-/* Threads asleep are woken, and those that still spin are ended. */
+/* Sleeping threads wake up, and spinning threads end with the team. */
 static void sleeps_and_wakes(void **state)
 {
     struct team *team = team_create(3, 3);
@@ -170,7 +169,7 @@ static void sleeps_and_wakes(void **state)
     team_destroy(team);
 }
 
-/* A thread that is suspended in its first piece. */
+/* A thread that is suspended during its first piece. */
 static void linger(void *user, int64_t first, int64_t end, uint32_t thread)
 {
     struct tally *tally = user;
@@ -186,8 +185,8 @@ static void share(struct team *team, team_fn *fn, struct tally *tally)
         run(team, fn, tally, GROUPS, 10);
 }
 
-/* Waiting for a thread that others delay costs more than it computes. The system may delay the
- * caller as well: then it has not waited, and the next round tells. */
+/* Waiting for a delayed thread costs more than it computes. If the system delays the caller as
+ * well, the caller has not waited, and another round decides. */
 static void not_shared_after_a_delay(void **state)
 {
     struct team *team = team_create(2, 2);
@@ -218,8 +217,8 @@ static void work_long(void *user, int64_t first, int64_t end, uint32_t thread)
     count_groups(user, first, end, thread);
 }
 
-/* Waking threads for little work, which is of no use, makes the team wait for more and more of
- * it; but few groups that take long are a lot of work. */
+/* Waking threads for little work is useless, so the team requires more and more work for it. A few
+ * long groups are a lot of work. */
 static void woken_for_few_long_groups(void **state)
 {
     enum { FEW = 16 };
@@ -261,7 +260,8 @@ static void look_at_mask(void *user, int64_t first, int64_t end, uint32_t thread
     }
 }
 
-/* The application's signals are for its own threads; what a thread does wrong, it learns itself. */
+/* The application's signals go to its own threads. A thread only receives signals for its own
+ * faults. */
 static void threads_take_no_signals(void **state)
 {
     static const int own[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGPROF };
@@ -298,7 +298,7 @@ static void flush_to_zero(bool on)
 #endif
 }
 
-/* Subnormal numbers, and which thread has computed each. */
+/* Subnormal numbers, and the thread that computed each. */
 struct quotients {
     float of[GROUPS];
     uint32_t by[GROUPS];
@@ -317,7 +317,7 @@ static void divide_smallest(void *user, int64_t first, int64_t end, uint32_t thr
         q->other = true;
 }
 
-/* All threads compute in the mode of the caller, whoever started them. */
+/* All threads use the caller's floating-point mode, whichever thread started them. */
 static void mode_is_the_callers(void **state)
 {
     static struct quotients q;
@@ -339,7 +339,7 @@ static void mode_is_the_callers(void **state)
 #endif
 
 #if defined(__linux__)
-/* A team of two, on two cores. Its thread may be told to stay on one of them. */
+/* A team of two on two cores. `stay` pins its thread to one of them. */
 struct pair {
     struct team *team;
     cpu_set_t all, core[2];
@@ -393,8 +393,8 @@ static void end_pair(struct pair *pair)
     team_destroy(pair->team);
 }
 
-/* The caller has moved to the core from which, as the thread was last woken, it was not barred, and
- * where it then fell asleep. */
+/* The caller has moved to the core on which the thread fell asleep, and which was allowed when the
+ * thread was last woken. */
 static void woken_elsewhere(void **state)
 {
     struct pair pair;
@@ -441,7 +441,7 @@ static int64_t now(clockid_t clock)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* The clocks of a team of three, which count the time that a thread has had on a processor. */
+/* The CPU-time clocks of a team of three. */
 struct clocks {
     clockid_t of[3];
     _Atomic bool known[3];
@@ -461,8 +461,8 @@ static int64_t time_of_threads(const struct clocks *clocks)
     return now(clocks->of[1]) + now(clocks->of[2]);
 }
 
-/* Sooner or later, ten pauses follow each other in which the threads compute nothing at all: a look
- * for work now and then would count. */
+/* Eventually, the threads use no CPU time in ten consecutive pauses: even an occasional look for
+ * work would count. */
 static bool become_idle(const struct clocks *clocks)
 {
     int idle = 0;
@@ -474,7 +474,7 @@ static bool become_idle(const struct clocks *clocks)
     return idle == 10;
 }
 
-/* And work that is too small to be shared leaves them alone. */
+/* Work that is too small to be shared does not wake them. */
 static bool stay_idle(struct team *team, const struct clocks *clocks)
 {
     struct tally tally = { .sum = 0 };
@@ -486,8 +486,8 @@ static bool stay_idle(struct team *team, const struct clocks *clocks)
     return idle && time_of_threads(clocks) == before;
 }
 
-/* Threads that still spin look idle while the system gives them no core. They sleep later; those
- * that never sleep, or are woken, fail every time. */
+/* Spinning threads look idle while they get no core, and fall asleep later. Threads that never
+ * sleep, or are woken, fail in every round. */
 static void idle_threads_sleep(void **state)
 {
     struct clocks clocks = { .known = { false } };
@@ -503,7 +503,7 @@ static void idle_threads_sleep(void **state)
 }
 
 /* A team of two whose other thread is on a slow core: each of its pieces lasts until the caller has
- * computed `slower` times as many groups, or all that are left. */
+ * computed `slower` times as many groups, or all remaining ones. */
 struct pace {
     struct tally tally;
     int64_t slower;
@@ -512,7 +512,8 @@ struct pace {
     bool stalled;         /* the caller waited for the slow thread */
 };
 
-/* If the caller does not come so far, it waits for this thread: a mistake, which is told late. */
+/* If the caller does not get that far, it waits for this thread. That is an error, reported after a
+ * timeout. */
 static void be_slow(struct pace *pace, int64_t groups)
 {
     const int64_t left = GROUPS - pace->tally.by[1] - groups;
@@ -560,7 +561,7 @@ static void slow_core_takes_less(void **state)
     assert_true(pace.tally.by[0] >= 2 * pace.tally.by[1]);
 }
 
-/* Of another program, which takes the core at the thread's first piece, and keeps it. */
+/* Another program takes the core during the thread's first piece, and keeps it. */
 static void other_work_holds_up_one_piece(void **state)
 {
     const struct pace pace = share_with_slow(GROUPS);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test_words.c - the functions of kernels/words.h, on each instruction set that this processor
- * has: their error in units in the last place, and what they make of NaN and infinity. */
+/* test_words.c - the functions of kernels/words.h, on each instruction set of this processor: their
+ * error in units in the last place, and their results for NaN and infinity. */
 #include "cpu.h"
 
 #include <math.h>
@@ -75,7 +75,7 @@ static double ulps(float got, double want)
     return fabs((double)got - want) / ldexp(1, (e < -125 ? -125 : e) - 24);
 }
 
-/* The worst error over all finite floats, of which every `step`-th one is taken. */
+/* The worst error over all finite floats, sampling every `step`-th one. */
 static double worst_ulps(const struct function *f, uint32_t step)
 {
     enum { MANY = 1000 };
@@ -94,7 +94,7 @@ static double worst_ulps(const struct function *f, uint32_t step)
     return worst;
 }
 
-/* HW_TEST_ALL_FLOATS=1 takes every float, which lasts minutes. */
+/* HW_TEST_ALL_FLOATS=1 tests every float, which takes minutes. */
 static void errors_are_bounded(void **state)
 {
     const uint32_t step = getenv("HW_TEST_ALL_FLOATS") ? 1 : 1009;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# How many threads the CPU plugin takes of this machine, as the system really limits it. $CHECKOPS is the program.
+# How many threads the CPU plugin uses on this machine, under the system's real limits. $CHECKOPS is the program.
 
 setup()
 {
@@ -26,7 +26,7 @@ make_group()
     return 1
 }
 
-# within MICROSECONDS COMMAND...: runs it in the group, which has so much of each 100 ms.
+# within MICROSECONDS COMMAND...: runs it in the group, limited to this much CPU time in each 100 ms.
 within()
 {
     if [ -e "$group/cpu.max" ]; then

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* weights.h - what tests of products with weights share: operands, rows that are confined to one
- * kernel beside the portable one, packing, and the comparison of results. */
+/* weights.h - shared by the tests of products with weights: operands, rows limited to one kernel
+ * and their portable counterparts, packing, and the comparison of results. */
 #ifndef WEIGHTS_H
 #define WEIGHTS_H
 
@@ -10,7 +10,8 @@
 #include <stdbool.h>
 
 enum { ROWS = 67, SOME_K = 512, SOME_M = 97, PACKED_BYTES = 1 << 19, RUN = 32 };
-/* More rows of a than the cache of a core holds beside weights: they are multiplied in blocks. */
+/* More rows of a than a core's cache holds beside weights, so that they are multiplied in
+ * blocks. */
 enum { MOST_K = 4096, MOST_M = 97 };
 
 static const int32_t types[] = { HW_Q8_0, HW_Q4_0, HW_Q4_1, HW_Q5_0,
@@ -24,7 +25,7 @@ static inline float noise(void)
     return harness_noise(&state);
 }
 
-/* Operands: b in floats, as blocks, and packed; a in floats, and in its type. */
+/* Operands: b as floats, as blocks and packed; a as floats and in its own type. */
 static float plain[ROWS * MOST_K], activations[MOST_M * MOST_K];
 static _Alignas(64) unsigned char blocks[ROWS * MOST_K * 4], typed[MOST_M * MOST_K * 4];
 static _Alignas(256) unsigned char packed_memory[PACKED_BYTES];
@@ -36,7 +37,7 @@ static inline void multiply(struct harness *h, const struct hw_matmul *op)
         fail_msg("%s: %s", h->host.kernel, h->message);
 }
 
-/* What a context with HW_PRECISION and HW_KERNEL has. */
+/* Opens the plugin as a context with HW_PRECISION and HW_KERNEL does. */
 static inline void open_with(struct harness *h, uint32_t precision, const char *kernel)
 {
     harness_host(h, kernel, 3);
@@ -44,19 +45,19 @@ static inline void open_with(struct harness *h, uint32_t precision, const char *
     harness_start(h);
 }
 
-/* Of a row: `h` is confined to it, `portable` to the last row. */
+/* A row under test: `h` uses this row only, `portable` the last row only. */
 struct row {
     struct harness h, portable;
     const char *name;
 };
 typedef void row_fn(struct row *row);
 
-/* How far a row may be from the portable one: only the order of sums differs, since rounding
- * does not change what fill_exactly() makes. */
+/* The allowed difference from the portable row. Only the order of sums differs, since rounding does
+ * not change the values of fill_exactly(). */
 static const double another_order = 2e-5;
 
-/* Calls fn for each row of an op that this processor can run and whose name begins with one of
- * the words. Returns for how many. */
+/* Calls fn for each row of an op that this processor can run and whose name begins with one of the
+ * words. Returns the number of calls. */
 static inline int each_row(uint32_t op, const char *const *words, row_fn *fn)
 {
     struct harness all;
@@ -92,7 +93,7 @@ static inline struct hw_tensor weights_of(struct harness *h, int32_t type, int64
     return b;
 }
 
-/* Packs into a buffer, whose memory has room for `room` bytes. */
+/* Packs into a buffer with room for `room` bytes. */
 static inline int32_t pack_into(struct harness *h, const struct hw_tensor *from,
                                 struct hw_tensor *to, struct hw_buffer *buffer,
                                 uint64_t room)
@@ -122,8 +123,8 @@ static inline int32_t pack(struct harness *h, const struct hw_tensor *from,
     return pack_into(h, from, to, &packed_buffer, PACKED_BYTES);
 }
 
-/* What 8 bits and bf16 stand for without an error: multiples of 1 / 128, of which the first of
- * each run of 32 along k is 127. Rounding to 8 bits would hide mistakes that are smaller. */
+/* Values that 8 bits and bf16 represent exactly: multiples of 1 / 128, with 127 first in each run
+ * of 32 along k. Rounding errors of 8 bits would hide smaller mistakes. */
 static inline void fill_exactly(int64_t rows, int64_t cols, bool turned)
 {
     for (int64_t r = 0; r < rows; r++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* driver_state.h - what the files of the stand-in share: contexts, streams and results. */
+/* driver_state.h - shared by the files of the stand-in: contexts, streams and results. */
 #ifndef DRIVER_STATE_H
 #define DRIVER_STATE_H
 
@@ -28,18 +28,19 @@ struct context {
 /* Guards contexts, the list of streams and the watcher of launches. */
 extern pthread_mutex_t driver_lock;
 
-/* The version of CUDA that the driver supports: 13000. */
+/* The CUDA version that the driver supports: 13000. */
 int cuda_of_driver(void);
 
-/* The context that is current on this thread, or NULL. */
+/* This thread's current context, or NULL. */
 struct context *current(void);
-/* Of its device: the compute capability times ten, and bytes of shared memory of a group. */
+/* Facts of the current context's device: the compute capability times ten, and the bytes of shared
+ * memory per group. */
 int capability_of_context(void);
 int shared_most_of_context(void);
 
 /* NULL unless the handle is a stream of the current context. */
 struct stream *stream_of(void *handle);
-/* Does fn for the streams of a context, or of all. */
+/* Calls fn for each stream of a context; NULL: of all contexts. */
 void for_streams(const struct context *context, void (*fn)(struct stream *stream));
 
 #endif

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* fake_cublaslt.c - a stand-in for cuBLASLt: it waits for the stream, and computes a product of f32
- * or bf16 on the host, in f32, or in TF32 if it is told so. Of two algorithms, the first does not
- * work. */
+ * or bf16 on the host, in f32 or, on request, in TF32. The first of its two algorithms fails. */
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Of the stand-in for the driver. */
+/* From the stand-in for the driver. */
 int cuStreamSynchronize(void *stream);
 
 enum { SUCCESS, INVALID_VALUE = 7, EXECUTION_FAILED = 13, NOT_SUPPORTED = 15 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* fake_cudnn.c - a stand-in for cuDNN: it computes the graph of operations that it is told, one by
- * one, on the host, in double, and copies the result on the stream. Tensors in memory are bf16. Of
- * two configurations of engines, the first does not work. */
+/* fake_cudnn.c - a stand-in for cuDNN: it computes the operations of a graph one by one on the
+ * host, in double, and copies the result on the stream. Tensors in memory are bf16. The first of
+ * its two engine configurations fails. */
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,7 +17,7 @@ enum {
 #define REQUIRED(result, name, arguments, exported) result exported arguments;
 #include "cudnn_exported.def"
 
-/* Of the stand-in for the driver. */
+/* From the stand-in for the driver. */
 int cuMemcpyAsync(uint64_t to, uint64_t from, size_t bytes, void *stream);
 
 enum { SUCCESS, BAD_PARAM = 2000, NOT_SUPPORTED = 3000, EXECUTION_FAILED = 5000 };
@@ -87,7 +87,7 @@ struct values {
     double *at; /* in the order of the extents */
 };
 
-/* What a graph has computed so far. */
+/* The values that a graph has computed so far. */
 struct run {
     const struct descriptor *variant;
     struct values tensor[MOST_TENSORS];
@@ -99,8 +99,8 @@ static int64_t count_of(const struct values *v)
     return v->extent[0] * v->extent[1] * v->extent[2] * v->extent[3];
 }
 
-/* Where element i, in the order of the extents of `order`, lies in a tensor; its extents of 1
- * repeat. */
+/* The position in a tensor of element i, counted in the order of the extents of `order`. The
+ * tensor's extents of 1 repeat. */
 static int64_t place(const struct values *order, int64_t i, const struct values *in)
 {
     int64_t at = 0;
@@ -151,7 +151,7 @@ static const struct values *input(struct run *run, const struct descriptor *tens
     const void *memory = address(run->variant, id);
     for (int64_t i = 0; i < count_of(v); i++)
         v->at[i] = read_element(tensor, memory, place(v, i, v));
-    /* From here on it lies in the order of its extents. */
+    /* From here on, its elements are in the order of its extents. */
     for (int axis = 3, step = 1; axis >= 0; step *= (int)v->extent[axis--])
         v->stride[axis] = step;
     return v;
@@ -239,7 +239,7 @@ static void run_matmul(struct run *run, const struct descriptor *op)
     }
 }
 
-/* Returns the result of the last operation, in memory: bf16. */
+/* Writes the result of the last operation to memory as bf16. */
 static const struct values *run_graph(struct run *run, const struct descriptor *graph)
 {
     for (int i = 0; i < graph->attributes; i++)

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* fake_driver.c - a stand-in for libcuda.so.1: what plugins/cuda calls, on the host. Here are its
- * devices, contexts and memory, which is the host's; fake_stream.c has streams, events and graphs,
- * fake_module.c modules and launches.
+/* fake_driver.c - a stand-in for libcuda.so.1 on the host, with the functions that plugins/cuda
+ * calls. This file has devices, contexts and memory, which is host memory; fake_stream.c has
+ * streams, events and graphs, fake_module.c modules and launches.
  *
- * A stream is a thread, a launch runs the portable kernel of that name as plain C. Of other
- * kernels, tuned ones or those of the application, there is machine code or PTX only: they compute
- * nothing, and a test may look at their launches. The devices that there are if nothing else is
- * asked for are too old for tuned kernels.
+ * A stream is a thread, a launch runs the portable kernel of that name as plain C. Tuned kernels
+ * and the application's kernels exist only as machine code or PTX: they compute nothing, but a test
+ * may look at their launches. The default devices are too old for tuned kernels.
  *
- * It is strict where a driver is: calls need a current context, and handles belong to it. After
- * an error that a context does not survive, every later call in the context returns the same.
+ * It is as strict as a driver: calls need a current context, and handles belong to it. After a
+ * fatal error of a context, every later call in the context returns that error.
  *
  * STANDIN_DEVICES lists the compute capabilities of its devices: "7.5 7.5 7.5 3.7" if unset.
- * STANDIN_CUDA is the version of CUDA that it supports: "13.0" if unset.
- * STANDIN_PART is what the names of devices end with. */
+ * STANDIN_CUDA is the CUDA version that it supports: "13.0" if unset. STANDIN_PART is the end of
+ * the devices' names. */
 #define _GNU_SOURCE /* RTLD_NOLOAD */
 #include "fake_driver.h"
 
@@ -82,7 +81,7 @@ int fake_driver_depth(void)
     return depth;
 }
 
-/* Calls that mean something without a context, or in one that is lost. */
+/* Calls that are valid without a context, or in a lost one. */
 static bool is_global(int call)
 {
     return call <= CALL_context_pop;
@@ -93,7 +92,7 @@ static bool is_fatal(int error)
     return error == ILLEGAL_ADDRESS || error == LAUNCH_FAILED;
 }
 
-/* An error that a context does not survive ends all work in it. */
+/* A fatal error discards all work in its context. */
 static int enter_context(struct context *context, int failure)
 {
     pthread_mutex_lock(&driver_lock);
@@ -106,7 +105,7 @@ static int enter_context(struct context *context, int failure)
     return before ? before : failure;
 }
 
-/* Whoever cannot enter a context cannot wait for it: so nothing is left to be waited for. */
+/* A caller that cannot enter a context cannot wait for it either: its work is already discarded. */
 int standin_enter(int call)
 {
     const int failure = faults_enter(call);
@@ -150,7 +149,7 @@ unsigned fake_driver_found(void)
     return found;
 }
 
-/* The forms of all functions here have been there since CUDA 12.0. */
+/* All functions here have had their present forms since CUDA 12.0. */
 int fake_find_function(const char *name, void **function, int version, uint64_t flags,
                        int *status)
 {
@@ -285,7 +284,7 @@ int fake_context_retain(void **context, int device)
     return SUCCESS;
 }
 
-/* With the last reference, the context ends, and its error and its memory with it. */
+/* The last release ends the context, with its error and its memory. */
 int fake_context_release(int device)
 {
     struct context *context = &contexts[device];
@@ -301,7 +300,7 @@ int fake_context_release(int device)
     return SUCCESS;
 }
 
-/* Those with tuned kernels have a link. */
+/* Devices with tuned kernels have a link. */
 int fake_peer_can(int *can, int device, int peer)
 {
     *can = device != peer && has_tuned_kernels(device) && has_tuned_kernels(peer);
@@ -363,7 +362,7 @@ uint64_t fake_driver_used(int device)
     return used;
 }
 
-/* What stands before each allocation, with room to keep the alignment. */
+/* The header in front of each allocation, padded to keep the alignment. */
 enum { HEADER = 256 };
 
 struct header {

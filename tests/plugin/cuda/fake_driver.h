@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fake_driver.h - what a test that is linked with the stand-in may ask it. */
+/* fake_driver.h - the stand-in's functions for tests that are linked with it. */
 #ifndef FAKE_DRIVER_H
 #define FAKE_DRIVER_H
 
@@ -19,33 +19,32 @@ struct fake_launch {
     void *const *arguments;
 };
 
-/* What the stand-in's maps of tensors have: the address, the bytes of a row, and the type of the
- * elements: TENSOR_F16 .. */
+/* Contents of the stand-in's tensor maps: the address, the bytes of a row, and the element type,
+ * TENSOR_F16 .. */
 enum { FAKE_MAP_ADDRESS, FAKE_MAP_ROW_BYTES, FAKE_MAP_TYPE };
 
-/* Calls `seen` at each launch, on the thread that launches; NULL: no more. */
+/* Calls `seen` at each launch, on the launching thread; NULL: no longer. */
 void fake_driver_watch(void (*seen)(const struct fake_launch *launch));
 
-/* Contexts that are current on this thread, one above the other. */
+/* The number of contexts on this thread's stack. */
 int fake_driver_depth(void);
 
-/* What the driver knows of memory. */
+/* The driver's answer about an address. */
 struct fake_memory {
     uint64_t start;
     size_t bytes;
-    void *context;          /* NULL: that of a pool, or mapped */
+    void *context;          /* NULL: pool memory, or mapped */
     unsigned kind, managed; /* 1: the host's, 2: a device's */
     int device;
 };
 
-/* Answers with this where it is asked about an address inside; NULL: knows what was allocated here
- * alone. */
+/* Sets the answer for addresses inside this memory; NULL: only allocated memory is known. */
 void fake_driver_know(const struct fake_memory *memory);
 
 /* Bytes of device memory that are allocated. */
 uint64_t fake_driver_used(int device);
 
-/* How many functions were found by their version of CUDA. */
+/* The number of functions found by name and CUDA version. */
 unsigned fake_driver_found(void);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* fake_module.c - the stand-in's modules and launches. A portable kernel runs as plain C; of others
- * there is machine code or PTX alone, which compute nothing, and a test may look at their
+/* fake_module.c - the stand-in's modules and launches. A portable kernel runs as plain C. Other
+ * kernels exist only as machine code or PTX: they compute nothing, but a test may look at their
  * launches. */
 #include "fake_driver.h"
 
@@ -17,7 +17,7 @@ struct function {
     struct kernel kernel; /* `run` is NULL: not one of the portable ones */
     char name[96];
     const char *parameters; /* in the PTX; NULL: machine code */
-    int dynamic_most;       /* bytes of shared memory that a launch may ask for */
+    int dynamic_most;       /* bytes of shared memory that a launch may request */
     struct function *next;
 };
 
@@ -34,7 +34,7 @@ static bool is_machine_code(const char *image)
     return !memcmp(image, "\177ELF", 4);
 }
 
-/* The sections' headers come last but for the segments'. */
+/* The image ends with its section headers or its segment headers. */
 static size_t bytes_of(const char *image)
 {
     uint64_t segments, sections;
@@ -52,7 +52,7 @@ static size_t bytes_of(const char *image)
     return segments > sections ? segments : sections;
 }
 
-/* The header names the ABI: CUDA 13 has a later one, which drivers before it do not know. */
+/* The header names the ABI. CUDA 13 has a later ABI, which earlier drivers do not know. */
 static bool knows_abi(const char *image)
 {
     enum { ABI = 7, ABI_OF_13 = 0x41 };
@@ -106,8 +106,8 @@ int fake_module_unload(void *handle)
     return SUCCESS;
 }
 
-/* Where the parameters of a kernel begin in PTX, or a section is named after it; NULL: the module
- * does not have it. */
+/* Where the kernel's parameters begin in PTX, or the section of its name in machine code; NULL: the
+ * module does not have it. */
 static const char *find_kernel(const struct module *module, const char *name)
 {
     char entry[128];
@@ -164,7 +164,7 @@ int fake_function_set(void *handle, int attribute, int value)
     return SUCCESS;
 }
 
-/* Of PTX: ".param .u64 name," and so on. */
+/* Counts parameters in PTX only: ".param .u64 name," and so on. */
 int fake_function_parameter(void *handle, size_t index, size_t *offset, size_t *bytes)
 {
     const struct function *function = handle;
@@ -291,7 +291,7 @@ static bool is_box(const uint32_t *box, const uint32_t *element_strides, uint32_
     return row_bytes % UNIT == 0 && row_bytes <= most_bytes[swizzle];
 }
 
-/* The rules that the driver's documentation has, and no stride of 0, which drivers refuse. */
+/* Checks the rules of the driver's documentation, and that no stride is 0, which drivers reject. */
 int fake_tensor_map_encode(struct tensor_map *map, int type, uint32_t rank, void *address,
                            const uint64_t *extents, const uint64_t *strides,
                            const uint32_t *box, const uint32_t *element_strides,

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* fake_nvrtc.c - a stand-in for NVRTC. It compiles text that has the kernel `scale`, whatever else
- * is in it: the result is scale.ptx, the file that $PTX names, also where machine code is asked
- * for. */
+/* fake_nvrtc.c - a stand-in for NVRTC. It compiles any text that contains the kernel `scale`: the
+ * result is always scale.ptx, the file that $PTX names, even if machine code is requested. */
 #include "fake_nvrtc.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* fake_stream.c - the stand-in's streams, each a thread; events, which are moments on them; and
- * graphs, the jobs that a stream has recorded. */
+ * graphs, which are recorded jobs of a stream. */
 #include "driver_state.h"
 #include "fake.h"
 #include "objects.h"
@@ -50,7 +50,7 @@ int fake_stream_create(void **out, unsigned flags)
     return SUCCESS;
 }
 
-/* Of the command's rivals; the plugin does not call it. */
+/* For the command's rivals; the plugin does not call it. */
 int cuStreamGetCtx(void *handle, void **context);
 int cuStreamGetCtx(void *handle, void **context)
 {

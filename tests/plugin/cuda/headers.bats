@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# cuda.def, driver.h and nvrtc.def, compared with NVIDIA's cuda.h and nvrtc.h by the compiler. $PLUGIN is the plugin's
-# folder, $STANDIN that of vendor.hpp, $CUDA that of these headers, if the build found them.
+# The compiler compares cuda.def, driver.h and nvrtc.def with NVIDIA's cuda.h and nvrtc.h. $PLUGIN is the plugin's
+# folder, $STANDIN the folder of vendor.hpp, $CUDA the folder of NVIDIA's headers, if the build found them.
 
 setup()
 {

@@ -12,7 +12,7 @@ setup()
     out=$BATS_TEST_TMPDIR/heads.sm_90a.cubin
 }
 
-# compiled SOURCE: as meson.build has a cubin compiled that is not in the images.
+# compiled SOURCE: compiles a cubin the way meson.build does if it is not among the images.
 compiled()
 {
     local nobody="made no image"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* test_faults.c - the CUDA plugin on a stand-in for the driver, where each call of each function
- * of cuda.def fails once: the application is told, nothing leaks or hangs, and the other device
- * works on. */
+/* test_faults.c - the CUDA plugin on a stand-in for the driver, where each call of each function of
+ * cuda.def fails once: the application gets an error, nothing leaks or hangs, and the other device
+ * still works. */
 #include "../standin/walk.h"
 #include "fake.h"
 #include "fake_driver.h"
@@ -36,7 +36,7 @@ static void launch(struct walk *w, struct hw_queue *queue)
     hw_kernel_free(kernel);
 }
 
-/* The stand-in's own functions do not count, and do not fail. */
+/* The stand-in's own functions are not counted and do not fail. */
 static void import(struct walk *w)
 {
     enum { COUNT = 64 };
@@ -79,8 +79,8 @@ static void import(struct walk *w)
     assert_int_equal(fake_driver_depth(), 0);
 }
 
-/* Facts that cannot be read stay empty; the error of the walk is what says that a kernel has no
- * more parameters; and a function that the driver does not find is found by what it exports. */
+/* Facts that cannot be read stay empty. An error of function_parameter marks the end of a kernel's
+ * parameters. A function that find_function does not find is taken from the library's exports. */
 static const char *const facts[] = {
     "find_function",    "device_name",        "device_uuid", "device_memory",
     "device_attribute", "function_parameter", NULL
@@ -136,8 +136,8 @@ static void out_of_memory_has_the_sizes(void **state)
     walk_close(&walk);
 }
 
-/* Large pinned memory is the operating system's, in huge pages; where the driver does not pin them,
- * it is the driver's own. */
+/* Large pinned memory is allocated from the operating system in huge pages. If the driver cannot
+ * pin those, it allocates the memory itself. */
 static void large_pinned_memory_has_huge_pages(void **state)
 {
     enum { LARGE = 5 << 20, LARGER = 40 << 20, UNSUPPORTED = 801, LOST = 719 };
@@ -161,7 +161,8 @@ static void large_pinned_memory_has_huge_pages(void **state)
     walk_close(&walk);
 }
 
-/* The driver may take what is mapped there next for what is still pinned. */
+/* Memory that cannot be unpinned stays mapped: the driver would treat the next mapping there as
+ * pinned. */
 static void memory_that_stays_pinned_is_not_unmapped(void **state)
 {
     enum { LARGE = 5 << 20 };

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* test_heads.c - what a decoder does with the heads of one token: rope, storing k and v, and
- * attention, as one launch. */
+/* test_heads.c - a decoder's work on the heads of one token: rope, storing k and v, and attention,
+ * as one launch. */
 #include "tuned.h"
 
 /* ---- rope, and storing k and v ---- */
 
-/* What a layer does with q, k and v of one token. */
+/* A layer's ops on q, k and v of one token. */
 struct layer {
     struct hw_rope q, k;
     struct hw_set_rows store_k, store_v;
@@ -106,7 +106,7 @@ static struct hw_tensor by_head(struct hw_tensor t, int64_t heads)
     return hw_view_3d(t.buffer, t.offset, t.dtype, t.extent[0], heads, t.extent[1] / heads);
 }
 
-/* What follows in a layer. */
+/* The attention of the layer. */
 static struct hw_attention attention_of(const struct layer *l)
 {
     const int64_t one = 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* test_kernel.c - kernels of the application on a stand-in for the CUDA driver, which cannot
- * compute them: what reaches the driver, and what is refused; and devices by the driver's handle.
- * $PTX names a kernel: scale.ptx. */
+/* test_kernel.c - the application's kernels on a stand-in for the CUDA driver, which cannot compute
+ * them: launches that reach the driver, and rejected ones; and devices found by the driver's
+ * handle. $PTX names a kernel: scale.ptx. */
 #include "fake_driver.h"
 #include "faults.h"
 #include "objects.h"

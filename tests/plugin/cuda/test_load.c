@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test_load.c - much at once on a stand-in for the driver, which counts what reaches it: threads
- * that launch, and buffers of all sizes; and handles of the driver's. */
+/* test_load.c - load tests on a stand-in for the driver, which counts calls: threads that launch,
+ * and buffers of all sizes; and the driver's handles. */
 #include "../standin/load.h"
 #include "fake.h"
 #include "fake_driver.h"
@@ -80,7 +80,7 @@ static void give_back(const struct theirs *theirs)
     assert_int_equal(fake_context_release(theirs->device), 0);
 }
 
-/* A part of memory: `bytes` at `offset` from `address`. */
+/* Part of a memory: `bytes` at `offset` from `address`. */
 static enum hw_status import(struct hw_device *device, uint64_t address, uint64_t offset,
                              uint64_t bytes)
 {
@@ -148,7 +148,7 @@ static void memory_of_others_is_refused(void **state)
     assert_int_equal(objects_count(), 0);
 }
 
-/* Memory without an owner, and what the driver does not know. */
+/* Memory without an owner, and memory that the driver does not know. */
 static void other_memory_is_imported(void **state)
 {
     struct hw_context *context = load_open(&cuda);
@@ -220,7 +220,7 @@ static uint64_t address_of(const struct hw_tensor *t)
     return (uint64_t)(uintptr_t)memory.handle + memory.offset + t->offset;
 }
 
-/* y += one, z = y by the application, y += z: what it submits once is done at each launch, in its
+/* y += one, z = y by the application, y += z: each launch repeats the application's work at its
  * place. */
 static void graphs_have_the_applications_work(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test_module.c - kernels of the application in source text: on the stand-ins for the driver and
- * for NVRTC, or, if these are not found, on a card. */
+/* test_module.c - the application's kernels as source text: on the stand-ins for the driver and for
+ * NVRTC or, without these, on a card. */
 #define _GNU_SOURCE /* setenv, RTLD_DEFAULT */
 #include "fake_nvrtc.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* What becomes of an add_rmsnorm between two matmuls of one row in a graph, as in a decoder: the
- * launch before adds to the residual, the launch behind norms the row. */
+/* An add_rmsnorm between two matmuls of one row in a graph, as in a decoder: the first launch adds
+ * to the residual, the second one normalises the row. */
 #include "tuned.h"
 
-/* A projection, add_rmsnorm, and two products of what it makes, gated. */
+/* A projection, add_rmsnorm, and two gated products of the result. */
 struct layer {
     struct hw_tensor row, residual;
     struct hw_matmul before, behind[2];
@@ -78,7 +78,7 @@ static void both_launches_share_the_norm(void **state)
     assert_true(seen[0].early && seen[1].early);
 }
 
-/* What the projection makes is stored where something else than the norm keeps it. */
+/* The projection's result is stored if the norm writes to another place. */
 static void a_product_that_stays_is_stored(void **state)
 {
     struct layer l = layer_of(COLS);
@@ -123,7 +123,7 @@ static void norms_that_do_not_fit_are_launches(void **state)
     stays_apart(&l, apart);
 }
 
-/* What a group of the second launch reads of the residual, another one must not write. */
+/* No group of the second launch may write the residual while another group reads it. */
 static void results_over_the_residual_stay_apart(void **state)
 {
     struct layer l = layer_of(ROWS);
@@ -135,7 +135,7 @@ static void results_over_the_residual_stay_apart(void **state)
     stays_apart(&l, "gemv_ rows_add_rmsnorm gemv_");
 }
 
-/* Each waits for the row that another op makes. */
+/* Each op waits for the row of the op before it. */
 static void an_op_between_stays_between(void **state)
 {
     const struct layer l = layer_of(COLS);
@@ -166,7 +166,7 @@ static void a_row_that_is_asked_for_is_launched(void **state)
     }
 }
 
-/* A group has more warps on 9.0, which load the row; b of many rows has a kernel of its own. */
+/* On 9.0 a group has more warps, which load the row. A b with many rows has its own kernel. */
 static void large_products_take_more_rows_at_a_time(void **state)
 {
     (void)state;
@@ -221,7 +221,7 @@ static void nothing_is_read_ahead_while_memory_is_busy(void **state)
     assert_int_equal(seen[0].gemv.ahead_bytes, 0);
 }
 
-/* What the instruction can read, and nothing outside of the part. */
+/* Reads ahead only at addresses that the instruction supports, within the part. */
 static void reads_ahead_within_parts(const struct layer *l)
 {
     record_layer(l);
@@ -250,7 +250,7 @@ static void blocks_at_any_address_are_read_ahead(void **state)
     reads_ahead_within_parts(&l);
 }
 
-/* Gate and up in one buffer: a row of each in turns. */
+/* Gate and up in one buffer, with alternating rows. */
 static void rows_in_turns_are_read_ahead(void **state)
 {
     enum { MANY = 3 * ROWS };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What is copied from one device to another: the plugin asks for access to the other one's memory,
- * once, and copies in either case. */
+/* Copies between devices: the plugin requests access to the other device's memory once, and copies
+ * with or without it. */
 #include "tuned.h"
 
 enum { COPIED = 4096, PEER_UNSUPPORTED = 217 };
@@ -25,7 +25,7 @@ static int open_heard(void **state)
     return 0;
 }
 
-/* From one device to the other, on a queue of `at`: what arrives is what was sent. */
+/* Copies from one device to the other on a queue of `at`, and checks the result. */
 static void copied(struct hw_device *to, struct hw_device *from, struct hw_device *at)
 {
     static unsigned char sent[COPIED], received[COPIED];

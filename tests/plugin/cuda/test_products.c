@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* test_products.c - which kernel a product gets by its rows, types and the precision, and how it is
- * divided among launches and groups; test_tuned.c has what concerns one row. */
+/* test_products.c - which kernel a product gets, by rows, types and precision, and how it is
+ * divided among launches and groups. test_tuned.c tests products of one row. */
 #include "tuned.h"
 
 /* ---- products of many rows ---- */
 
-/* What is launched for a product of `rows` rows in `batches`, whose b is that of all. */
+/* The expected launches for a product of `rows` rows in `batches` that share one b. */
 struct many {
     struct hw_device **device;
     int32_t a, b, c;
@@ -56,7 +56,7 @@ static void products_of_many_rows(void **state)
         launch_many(&all[i]);
 }
 
-/* A launch for each batch, where that is worth it: with its own b, which neighbours share. */
+/* One launch per batch, where that pays off, each with its own b, which neighbours share. */
 static void products_of_batches(void **state)
 {
     static const int64_t a[] = { 4, 32, COLS }, b[] = { 2, ROWS, COLS },
@@ -168,8 +168,8 @@ static void a_becomes_the_type_of_the_products(void **state)
     }
 }
 
-/* A lane has two neighbouring blocks of these types: without a second one, it would multiply what
- * is behind the row. */
+/* A lane multiplies two neighbouring blocks of these types. Without a second one, it would read
+ * past the row. */
 static void paired_blocks_are_even_in_number(void **state)
 {
     static const int32_t dtypes[] = { HW_Q4_0, HW_Q5_0 };
@@ -225,7 +225,7 @@ static void rows_are_where_they_should_be(void **state)
 
 /* ---- tiles of rows ---- */
 
-/* `kernel`: the row to take, or NULL: what suits. */
+/* `kernel`: the row to use; NULL: the default. */
 static void open_rounding(void **state, const char *kernel)
 {
     close_all(state);
@@ -236,7 +236,7 @@ static void open_rounding(void **state, const char *kernel)
                                     .precision = "int8" });
 }
 
-/* As many rows of a as a launch takes, then the others: each time they are rounded first. */
+/* First as many rows of a as a launch takes, then the rest. Each part is rounded first. */
 static void tiles_take_rows_in_turn(void **state)
 {
     enum { TOKENS = 40 };
@@ -259,7 +259,8 @@ static void tiles_take_rows_in_turn(void **state)
     launched("tiles_round tiles_32_q4_0 tiles_round tiles_8_q4_0");
 }
 
-/* Groups keep sums of some tiles: where b has more rows, several launches share them. */
+/* A group keeps the sums of a limited number of tiles. If b has more rows, several launches share
+ * them. */
 static void tiles_of_many_rows_are_several_launches(void **state)
 {
     enum { UNITS = 132, ALL = UNITS * TILES_MOST * TILES_ROWS, TOKENS = 16 };
@@ -284,7 +285,7 @@ static void tiles_of_many_rows_are_several_launches(void **state)
     launched("tiles_round tiles_16_q8_0 tiles_16_q8_0");
 }
 
-/* What tiles do not take is left to the other rows. */
+/* Products that tiles cannot compute use other rows. */
 static void tiles_need_whole_cells_and_room(void **state)
 {
     open_rounding(state, NULL);
@@ -308,7 +309,7 @@ static void tiles_need_whole_cells_and_room(void **state)
     hw_queue_close(small);
 }
 
-/* The launches of tiles of `rows` rows of a and many of b, all of which have rings; or none. */
+/* Counts the tile launches for `rows` rows of a and the many of b. Each of them must have rings. */
 static int tiles_of(struct hw_device *device, struct hw_queue *on,
                     const struct hw_tensor *b, int64_t rows)
 {
@@ -332,8 +333,8 @@ static int tiles_of(struct hw_device *device, struct hw_queue *on,
     return tiles;
 }
 
-/* With 163 KB, some numbers of rows have no room; of 33 to 64, the second launch may need more than
- * the first. */
+/* With 163 KB, some numbers of rows do not fit. With 33 to 64 rows, the second launch may need more
+ * than the first. */
 static void every_launch_of_tiles_has_rings(void **state)
 {
     enum { MANY = 132 * TILES_MOST * TILES_ROWS, SIZES = 7 };
@@ -381,7 +382,7 @@ static uint64_t bytes_of(int32_t dtype, int64_t k)
     return (uint64_t)(k / hw_dtype_block(dtype) * hw_dtype_bytes(dtype));
 }
 
-/* The product of `rows` rows, what it is divided into, and its room. */
+/* Checks the division of a product of `rows` rows, and its shared memory. */
 static void divides(int32_t dtype, int64_t rows, int64_t n)
 {
     const int64_t k = dtype == HW_Q6_K ? 2 * COLS
@@ -425,8 +426,8 @@ static void blocks_are_divided_among_all_groups(void **state)
                 divides(dtypes[type], rows[i], ns[j]);
 }
 
-/* The copy engine rounds f32 to TF32 if maps of a and b say so: the matrix units would cut off what
- * TF32 does not have. c is f32 all the same. */
+/* The copy engine rounds f32 to TF32 if the maps of a and b request it; the matrix units would
+ * truncate. c stays f32. */
 static void copies_round_f32_to_tf32(void **state)
 {
     static const struct {
@@ -458,7 +459,7 @@ static void f32_that_is_not_aligned_stays_f32(void **state)
     launched("matmul");
 }
 
-/* Blocks that the kernel does not take are converted. */
+/* Blocks that the kernel cannot read are converted. */
 static void blocks_need_whole_cells_and_aligned_rows(void **state)
 {
     enum { TOKENS = 128 };
@@ -478,8 +479,8 @@ static void blocks_need_whole_cells_and_aligned_rows(void **state)
     launched("convert_round_f16 convert_f16 wgmma_f16_");
 }
 
-/* Columns of a matrix of 2048: all bytes of a row of q6_K are whole words if it has an even number
- * of blocks; the others are converted. */
+/* Columns of a 2048-wide matrix: rows of q6_K consist of whole words if their number of blocks is
+ * even. Others are converted. */
 static void blocks_of_a_view_are_whole_words(void **state)
 {
     enum { TOKENS = 128, WIDE = 2048 };
@@ -499,7 +500,7 @@ static void blocks_of_a_view_are_whole_words(void **state)
     }
 }
 
-/* The copy engine takes no stride of 0: neither that of one row nor that of a row that repeats. */
+/* The copy engine takes no stride of 0, neither for a single row nor for a repeated one. */
 static void blocks_of_one_row_are_left_to_others(void **state)
 {
     enum { TOKENS = 128 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test_tuned.c - products of one row, when launches are early, workspaces, and calls of the driver
- * that fail; test_products.c has other products, test_heads.c what concerns heads. */
+/* test_tuned.c - products of one row, early launches, workspaces, and driver calls that fail.
+ * test_products.c tests other products, test_heads.c tests heads. */
 #include "tuned.h"
 
 #define MB (UINT64_C(1) << 20)
@@ -30,8 +30,8 @@ static void products_of_one_a_are_one_launch(void **state)
     }
 }
 
-/* As where v of a layer has more bits than q and k: the last part may be of q6_K, for which some
- * groups have no other part. Nothing follows it. */
+/* As in a layer where v has more bits than q and k: the last part may be q6_K, and then some groups
+ * compute only that part. No op follows it. */
 static void the_last_product_may_have_another_type(void **state)
 {
     close_all(state);
@@ -52,7 +52,7 @@ static void the_last_product_may_have_another_type(void **state)
     assert_int_equal(seen[0].gemv.rows, 3 * ROWS);
     assert_int_equal(seen[0].gemv.part[2].b, address_of(&p.op[2].b));
     assert_int_equal(seen[0].groups[0], 132);
-    /* 512 rows are 16 groups, each of whose 16 warps has two */
+    /* 512 rows are 16 groups of 16 warps, with two rows per warp */
     assert_int_equal(seen[0].gemv.groups, 132 - 16);
     record();
     ok(hw_matmul(queue, &p.op[0]));
@@ -65,7 +65,7 @@ static void the_last_product_may_have_another_type(void **state)
     built("gemv_int8_q6_K gemv_int8_q4_K");
 }
 
-/* As many as a launch takes; the next begins another one. */
+/* A launch takes this many; the next product starts another launch. */
 static void a_fourth_product_is_another_launch(void **state)
 {
     const struct products p = products(hopper, HW_BF16);
@@ -78,7 +78,7 @@ static void a_fourth_product_is_another_launch(void **state)
     assert_int_equal(seen[1].gemv.parts, 4 - GEMV_PARTS);
 }
 
-/* Two products, of which `change` makes something else. */
+/* Two products, one of which `change` modifies so that they are not fused. */
 static void stay_apart(void (*change)(struct products *p))
 {
     struct products p = products(hopper, HW_BF16);
@@ -146,7 +146,7 @@ static void an_op_between_keeps_the_order(void **state)
     built("gemv_ rows_silu gemv_");
 }
 
-/* Weights that an op may write are not read before what precedes has completed. */
+/* Weights that an op may write are not read before earlier work has completed. */
 static void only_read_only_weights_are_read_early(void **state)
 {
     struct products p = products(hopper, HW_BF16);
@@ -222,7 +222,7 @@ static void swiglu_of_something_else_is_a_launch_of_its_own(void **state)
     built("gemv_ rows_swiglu");
 }
 
-/* A setting that asks for a row of swiglu gets it. */
+/* A setting that names a row of swiglu takes effect. */
 static void a_row_that_is_asked_for_is_launched(void **state)
 {
     const struct hw_queue_options options = { .size = sizeof options, .kernel = "swiglu" };
@@ -355,7 +355,7 @@ static void groups_have_a_multiprocessor_each(void **state)
         }
 }
 
-/* A row of a that does not fit into shared memory is left to another kernel. */
+/* A row of a that does not fit into shared memory uses another kernel. */
 static void long_rows_need_a_large_memory(void **state)
 {
     (void)state;
@@ -386,7 +386,7 @@ static struct hw_attention attention(void)
     return op;
 }
 
-/* Keys are read before what precedes has completed, if all of a graph only reads them. */
+/* Keys are read before earlier work has completed, if the whole graph only reads them. */
 static void constant_keys_are_read_early(void **state)
 {
     const struct hw_attention op = attention();

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* tuned.h - for tests of tuned rows of the CUDA plugin, and of what graphs make one launch of, on a
- * stand-in for the driver with devices that are new enough for them. It computes nothing of this:
- * what is tested is which kernels are launched, with what, in which order, and when early. */
+/* tuned.h - for tests of the CUDA plugin's tuned rows, and of graph nodes that become one launch,
+ * on a stand-in for the driver with devices new enough for them. Nothing is computed: the tests
+ * check which kernels are launched, with which arguments, in which order, and which of them
+ * early. */
 #ifndef TUNED_H
 #define TUNED_H
 
@@ -81,7 +82,8 @@ static inline void see(const struct fake_launch *launch)
         memcpy(&s->wgmma, launch->arguments[0], sizeof s->wgmma);
 }
 
-/* The launches since the last call are of kernels whose names begin so: "gemv_ rows_swiglu". */
+/* Fails unless the launches since the last call have kernels with these prefixes: "gemv_
+ * rows_swiglu". */
 static inline void launched(const char *names)
 {
     char all[2048] = "";

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# What the OpenCL plugin says where OpenCL is missing, or half there. $HW is the command.
+# The OpenCL plugin's messages where OpenCL is missing or incomplete. $HW is the command.
 
 setup()
 {
@@ -10,7 +10,7 @@ setup()
     CORRECT='). Correct or unset OCL_ICD_VENDORS, or HW_DISABLE=opencl to stop looking.'
 }
 
-# says WORDS...: the status of the plugin has the words; the CPU can be used all the same.
+# says WORDS...: the plugin's status contains the words, and the CPU still works.
 says()
 {
     "$HW" status >"$BATS_TEST_TMPDIR/status"
@@ -26,7 +26,7 @@ has_loader()
     ldconfig -p | grep -qF 'libOpenCL.so.1 ' || skip "missing tool: libOpenCL.so.1 (ocl-icd-libopencl1)"
 }
 
-# The variable decides where the library looks: without it, what is installed here is used.
+# The variable sets where the library is searched. Without it, the installed library would be used.
 @test "OCL_ICD_VENDORS is a directory without an implementation" {
     has_loader
     says "OCL_ICD_VENDORS is \"$OCL_ICD_VENDORS\", a directory without a file *.icd (CL_PLATFORM_NOT_FOUND_KHR" \

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# Which devices the OpenCL plugin shows, what it says of them, and what of those that it leaves out: on a stand-in,
-# whose answers the variables STANDIN_* choose. $HW is the command, $STANDIN the folder of the stand-in.
+# The devices that the OpenCL plugin shows, their facts, and the devices that it leaves out: on a stand-in, whose
+# answers the variables STANDIN_* choose. $HW is the command, $STANDIN the stand-in's folder.
 
 setup()
 {
@@ -21,14 +21,14 @@ says()
     done
 }
 
-# facts: those of each device, as JSON, to $output
+# facts: prints the facts of each device as JSON.
 facts()
 {
     "$HW" devices --json >"$BATS_TEST_TMPDIR/facts"
     cat "$BATS_TEST_TMPDIR/facts"
 }
 
-# holds EXPRESSION: Python says so of the devices, d
+# holds EXPRESSION: succeeds if the Python expression is true for the devices d.
 holds()
 {
     facts | python3 -c '
@@ -61,7 +61,7 @@ END
         'no OpenCL device can be used: Stand-in: the implementation lists no device'
 }
 
-# Whether it is the one or the other is up to this machine.
+# Which of the two messages appears depends on this machine.
 @test "where there is no implementation, it has to be installed, or installed again" {
     unset OCL_ICD_VENDORS
     export STANDIN_DEVICES=

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* fake_opencl.c - a stand-in for libOpenCL.so.1 and an implementation: what plugins/opencl calls,
- * on the host. Here are its devices, queues and memory, which is the host's; fake_program.c has
- * programs and kernels, fake_event.c events. A queue is a thread.
+/* fake_opencl.c - a stand-in for libOpenCL.so.1 and an implementation on the host, with the
+ * functions that plugins/opencl calls. This file has devices, queues and memory, which is host
+ * memory; fake_program.c has programs and kernels, fake_event.c events. A queue is a thread.
  *
- * STANDIN_DEVICES lists the versions of OpenCL of its devices: "3.0 1.2 1.2 1.1" if unset.
- * STANDIN_PLATFORM, STANDIN_VENDOR, STANDIN_DRIVER and STANDIN_EXTENSIONS are what these are,
- * STANDIN_NUMBERS other answers about the last device: "0x1028=0 0x1004=16". STANDIN_SECOND is the
+ * STANDIN_DEVICES lists the OpenCL versions of its devices: "3.0 1.2 1.2 1.1" if unset.
+ * STANDIN_PLATFORM, STANDIN_VENDOR, STANDIN_DRIVER and STANDIN_EXTENSIONS replace these strings,
+ * STANDIN_NUMBERS replaces numbers of the last device: "0x1028=0 0x1004=16". STANDIN_SECOND is the
  * name of a second implementation, which has the last device. */
 #include "fake_opencl.h"
 
@@ -16,7 +16,7 @@
 
 #include <stdlib.h>
 
-/* ---- objects, which count their references ---- */
+/* ---- reference-counted objects ---- */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -66,7 +66,7 @@ uint64_t fake_opencl_used(void)
     return now;
 }
 
-/* False if the devices, which share it, do not have as much. */
+/* False if the devices' shared memory has less than that left. */
 static bool use(uint64_t bytes)
 {
     pthread_mutex_lock(&lock);
@@ -165,7 +165,7 @@ int fake_platform_info(void *of, uint32_t what, size_t room_for, void *value, si
     return reply_text(chosen(name, "Stand-in"), room_for, value, size);
 }
 
-/* Changes the number to what STANDIN_NUMBERS answers, if anything. */
+/* Replaces the number if STANDIN_NUMBERS has another one. */
 static void put_other(uint32_t what, uint64_t *number)
 {
     const char *at = chosen("STANDIN_NUMBERS", "");
@@ -198,7 +198,7 @@ int fake_device_info(void *handle, uint32_t what, size_t room_for, void *value,
         { 0x1027, 4, 1 },  /* available */
         { 0x1028, 4, 1 },  /* has a compiler */
         { 0x1035, 4, 0 },  /* memory of its own */
-        { 0x1075, 24, 0 }, /* six kinds of dot products that are fast: none */
+        { 0x1075, 24, 0 }, /* six kinds of fast dot products: none */
     };
     const struct fake_device *device = handle;
     const uint32_t pci[] = { 0, 0x40 + (uint32_t)device->index, 3, 1 };
@@ -231,7 +231,7 @@ int fake_device_info(void *handle, uint32_t what, size_t room_for, void *value,
         return reply(uuid, sizeof uuid, room_for, value, size);
     case 0x410F: /* its place on the PCI bus */
         return reply(pci, sizeof pci, room_for, value, size);
-    case 0x4039: /* KiB of memory that are free, and the largest block of them */
+    case 0x4039: /* KiB of free memory, and its largest block */
         return reply(left, sizeof left, room_for, value, size);
     case 0x1031: /* platform */
         return reply(&itself, sizeof itself, room_for, value, size);
@@ -320,7 +320,7 @@ int fake_finish(void *queue)
     return SUCCESS;
 }
 
-/* An error that a device does not survive ends all work. */
+/* A fatal error discards all work. */
 int standin_enter(int call)
 {
     const int failure = faults_enter(call);
@@ -403,7 +403,7 @@ int fake_fill(void *queue, void *to, const void *pattern, size_t pattern_bytes,
     return SUCCESS;
 }
 
-/* A rectangle of rows, from `origin` on; NULL if the memory does not have it. */
+/* The address of a rectangle of rows at `origin`; NULL if it exceeds the memory. */
 static unsigned char *rectangle(const struct fake_buffer *buffer, const size_t *origin,
                                 size_t pitch, const size_t *region)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* fake_program.c - the stand-in's programs and kernels. Compiling a program keeps its text and
- * options, and a launch runs the portable kernel that it names as plain C. Of the application's
- * kernels it knows two. */
+ * options, and a launch runs the portable kernel of that name as plain C. It also knows two kernels
+ * of applications. */
 #include "opencl_state.h"
 
 #include "fake.h"
@@ -102,7 +102,7 @@ int fake_release_program(void *program)
 
 /* ---- kernels ---- */
 
-/* A launch of a kernel of the application: what it was given, and its work-items. */
+/* A launch of an application's kernel: its arguments and work-items. */
 struct user_launch {
     void (*run)(const struct user_launch *launch);
     union {
@@ -122,7 +122,7 @@ static void run_scale(const struct user_launch *l)
         y[i] = l->given[5].f * x[i];
 }
 
-/* Each work-item writes the numbers of its group, and its own in the group. */
+/* Each work-item writes its group's numbers and its own numbers within the group. */
 static void run_place(const struct user_launch *l)
 {
     int64_t *y = (int64_t *)(l->given[0].memory + l->given[1].number);
@@ -152,8 +152,8 @@ struct fake_kernel {
     struct user_launch user_launch;
 };
 
-/* "matmul_kernel" is "matmul", or "matmul_f16_f32" if the options choose these types; the program
- * has to have the kernel's text. */
+/* "matmul_kernel" is "matmul", or "matmul_f16_f32" if the options choose these types. The program
+ * must contain the kernel's text. */
 static bool find(const struct fake_program *program, const char *entry,
                  struct kernel *kernel)
 {
@@ -179,7 +179,7 @@ static bool has_entry(const struct fake_program *program, const char *name)
     return strstr(program->text, text);
 }
 
-/* The groups and the memory that the program's text asks for. */
+/* Reads the group size and the local memory that the program's text requires. */
 static void read_needs(struct fake_kernel *kernel, const char *text)
 {
     const char *group = strstr(text, "reqd_work_group_size("),

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# opencl.def, compared with Khronos' headers by the compiler. $PLUGIN is the plugin's folder, $STANDIN that of
+# The compiler compares opencl.def with Khronos' headers. $PLUGIN is the plugin's folder, $STANDIN the folder of
 # vendor.hpp.
 
 setup()
@@ -28,7 +28,7 @@ setup()
     differs listed.def 's/BINARY, -42/BINARY, -43/' 'CL_INVALID_BINARY has another value'
 }
 
-# Errors of OpenCL 3.0 are -1 to -72: a later version may have more. What became of a build, and exponents, are none.
+# Errors of OpenCL 3.0 are -1 to -72; a later version may have more. Build results and exponents are not errors.
 @test "every error of Khronos' header is listed" {
     echo '#include <CL/cl.h>' | g++ -x c++ -DCL_TARGET_OPENCL_VERSION=300 -E -dM - |
         sed -nE 's/^#define CL_([A-Z_]+) +(-[0-9]+)$/FAILURE(\1, \2,/p' |

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# The OpenCL plugin under Oclgrind, which looks for races, uninitialised values, stray accesses and wrong calls. Its
-# exit status says nothing: its log is empty, or not there, if it has found nothing. $CHECKOPS is the program.
+# The OpenCL plugin under Oclgrind, which finds races, uninitialised values, stray accesses and wrong calls. Its exit
+# status is useless: if it has found nothing, its log is empty or missing. $CHECKOPS is the program.
 
 setup()
 {
@@ -9,12 +9,12 @@ setup()
     echo /usr/lib/oclgrind/liboclgrind-rt-icd.so >"$BATS_TEST_TMPDIR/oclgrind.icd"
     unset HW_DISABLE HW_REQUIRE HW_MEMORY_LIMIT
     export HW_BACKENDS=opencl HW_CACHE_DIR=off OCL_ICD_VENDORS=$BATS_TEST_TMPDIR/oclgrind.icd
-    # It lacks some instructions that an optimiser writes.
+    # It lacks some instructions that optimisers generate.
     export OCLGRIND_BUILD_OPTIONS=-cl-opt-disable OCLGRIND_LOG=$BATS_TEST_TMPDIR/log
     export OCLGRIND_DATA_RACES=1 OCLGRIND_UNINITIALIZED=1 OCLGRIND_CHECK_API=1 OCLGRIND_MAX_ERRORS=10
 }
 
-# clean CASE...: each passes, and Oclgrind has nothing to say. $row: of this row alone.
+# clean CASE...: fails unless each case passes and Oclgrind reports nothing. $row: only with this row.
 clean()
 {
     for case; do
@@ -26,7 +26,7 @@ clean()
     done
 }
 
-# Not layernorm: Oclgrind 21.10 lacks llvm.experimental.noalias.scope.decl, which inlining writes there.
+# Without layernorm: Oclgrind 21.10 lacks llvm.experimental.noalias.scope.decl, which inlining generates there.
 @test "kernels that sum and search in group memory" {
     clean 'argmax(type=f32,shape=3x31,data=steps,keep=0)' \
         'dot(a=f32,b=f32,y=f32,shape=3x31,keep=0)' 'rmsnorm(type=bf16,weight=f32,shape=2x3x129)' \
@@ -51,7 +51,7 @@ clean()
 }
 
 @test "products of bytes" {
-    # A CPU has this row only beside matmul_block, which needs so much group memory.
+    # A CPU has this row only with matmul_block, which needs this much group memory.
     export HW_PRECISION=int8 OCLGRIND_LOCAL_MEM_SIZE=196608
     row=matmul_dots clean 'matmul(a=f32,b=q8_0,c=f32,tb=1,m=5,n=33,k=96)'
 }

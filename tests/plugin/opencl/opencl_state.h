@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* opencl_state.h - what the files of the stand-in share: objects, and answers to queries. */
+/* opencl_state.h - shared by the files of the stand-in: objects, and answers to queries. */
 #ifndef OPENCL_STATE_H
 #define OPENCL_STATE_H
 
@@ -14,13 +14,13 @@ struct object {
     void (*end)(void *self); /* frees it */
 };
 
-/* `bytes` of zeros that begin with an object, which has one reference. Never NULL. */
+/* Allocates `bytes` of zeros that begin with an object, which has one reference. Never NULL. */
 void *object_new(size_t bytes, void (*end)(void *self));
-/* Both return SUCCESS. With the last reference, the object ends. */
+/* Both return SUCCESS. The last release ends the object. */
 int object_retain(void *self);
 int object_release(void *self);
 
-/* Gives `bytes` bytes to who asks for something, as all queries do. */
+/* Answers a query with `bytes` bytes, following OpenCL's rules for sizes. */
 int reply(const void *from, size_t bytes, size_t room_for, void *value, size_t *size);
 int reply_text(const char *text, size_t room_for, void *value, size_t *size);
 

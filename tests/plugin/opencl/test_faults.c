@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test_faults.c - the OpenCL plugin on a stand-in for libOpenCL.so.1, where each call of each
- * function of opencl.def fails once: the application is told, nothing leaks or hangs, and the
- * other device works on. */
+ * function of opencl.def fails once: the application gets an error, nothing leaks or hangs, and the
+ * other device still works. */
 #include "../standin/walk.h"
 #include "fake.h"
 #include "faults.h"
@@ -16,8 +16,8 @@
 
 #include <cmocka.h>
 
-/* A kernel of the application, y = 3 x, from its text and from a binary: for the stand-in both are
- * the same, after a first line. */
+/* An application's kernel, y = 3 x, from text and from a binary. For the stand-in, a binary is the
+ * text after one more line. */
 static void launch(struct walk *w, struct hw_queue *queue, struct hw_tensor *t)
 {
     static const char text[] = "kernel void scale(...)",
@@ -46,7 +46,7 @@ static void launch(struct walk *w, struct hw_queue *queue, struct hw_tensor *t)
     hw_kernel_free(second);
 }
 
-/* The stand-in's own functions do not count, and do not fail. */
+/* The stand-in's own functions are not counted and do not fail. */
 static void import(struct walk *w)
 {
     enum { COUNT = 64 };

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test_graph.c - graphs of attention on the first OpenCL device, the stand-in's or a real one.
- * Where its keys are shared by several groups, these need a workspace, which is that of the queue
- * that launches. */
+/* test_graph.c - graphs of attention on the first OpenCL device, the stand-in's or a real one. If
+ * several groups share its keys, they need a workspace, which belongs to the launching queue. */
 #include <hw/hw.h>
 
 #include <math.h>
@@ -52,7 +51,7 @@ static struct hw_queue *open_queue(void)
     return queue;
 }
 
-/* A tensor [rows,heads,DIM] of numbers between -1 and 1, which differ. */
+/* A tensor [rows,heads,DIM] of different numbers between -1 and 1. */
 static struct hw_tensor numbers(struct hw_queue *queue, int rows, int heads, double step)
 {
     const int64_t extents[] = { rows, heads, DIM };
@@ -112,7 +111,7 @@ static struct hw_graph *record(const struct hw_attention *op, struct hw_queue *q
     return graph;
 }
 
-/* Each with a workspace of its own, which grows on one of them. */
+/* Two queues, each with its own workspace. One workspace grows. */
 static void queues_take_turns(void **state)
 {
     struct hw_queue *first = open_queue(), *second = open_queue();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_kernel.c - kernels of the application, from OpenCL C and from a program binary, on the first
+/* test_kernel.c - the application's kernels, from OpenCL C and from a program binary, on the first
  * OpenCL device: the stand-in's, which knows these two kernels, or a real one. */
 #define _POSIX_C_SOURCE 200809L
 #include <hw/hw.h>
@@ -81,7 +81,7 @@ static struct hw_tensor numbers(int64_t count)
 
 enum { COUNT = 1000, FIRST = 100, LAST = 900 };
 
-/* y = by x for elements FIRST .. LAST - 1, and nothing else. */
+/* Checks that y = by x for elements FIRST .. LAST - 1, and that others are unchanged. */
 static void scales(struct hw_queue *at, struct hw_kernel *kernel, double by)
 {
     float x[COUNT], y[COUNT];
@@ -188,7 +188,7 @@ static void load_opencl(void)
 #include "opencl.def"
 }
 
-/* What an application keeps of a program: the binary for the first device. */
+/* The program binary for the first device, as an application would store it. */
 static unsigned char *binary_of(const char *source, size_t *bytes)
 {
     void *platform, *first[8], *made, *program;
@@ -330,7 +330,7 @@ int main(void)
         TEST(groups_are_those_that_the_kernel_requires),
         TEST(local_memory_is_the_devices),
     };
-    /* A stand-in has no local memory, unless it is told to: too little for tuned kernels. */
+    /* A stand-in has no local memory by default. This much is too little for tuned kernels. */
     setenv("STANDIN_DEVICES", "3.0", 1);
     setenv("STANDIN_NUMBERS", "0x1023=1024", 1);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test_load.c - much at once on a stand-in for libOpenCL.so.1, which counts what reaches it:
- * threads that launch, buffers of all sizes, and graphs. */
+/* test_load.c - load tests on a stand-in for libOpenCL.so.1, which counts calls: threads that
+ * launch, buffers of all sizes, and graphs. */
 #define _POSIX_C_SOURCE 200809L
 #include "../standin/load.h"
 #include "fake.h"
@@ -34,7 +34,8 @@ static void threads_launch(void **state)
     (void)state;
     threads_launch_at_once(context);
     assert_int_equal(faults_count("launch"), LOAD_THREADS * LOAD_LAUNCHES);
-    /* a program for the largest groups, which the stand-in's kernels cannot have, and another */
+    /* one program for the largest groups, which the stand-in's kernels cannot have, and a second
+     * one */
     assert_int_equal(faults_count("program_of_source"), 2 * LOAD_DEVICES);
     assert_int_equal(faults_count("create_kernel"), 2 * LOAD_DEVICES + LOAD_THREADS);
     assert_int_equal(faults_count("program_info"), 0); /* no cache would keep a binary */
@@ -58,7 +59,7 @@ static void memory(void **state)
     sizes_that_repeat_are_hits(&opencl);
 }
 
-/* Most of the memory, in buffers as large as the device has them. */
+/* Fills most of the memory with buffers of the largest size that the device allows. */
 static void out_of_memory_has_the_sizes(void **state)
 {
     struct hw_context *context = load_open(&opencl);
@@ -89,8 +90,8 @@ static struct hw_tensor tensor(struct hw_device *device, int64_t rows, int64_t h
     return t;
 }
 
-/* So has a workspace. The device has local memory, and so a kernel that needs one, which the
- * stand-in could not run. */
+/* The same message for a workspace. With local memory, the device gets a kernel that needs a
+ * workspace; the stand-in could not run it. */
 static void workspaces_have_the_sizes(void **state)
 {
     struct hw_context *context;
@@ -121,7 +122,7 @@ static void workspaces_have_the_sizes(void **state)
 
 enum { COUNT = 64, LAUNCHES = 100, NODES = 3 };
 
-/* y += x, y *= y, y = x - y, of which the second has another kernel than the others. */
+/* y += x, y *= y, y = x - y; the second op has another kernel than the others. */
 struct recorded {
     struct hw_device *device;
     struct hw_tensor x, y;
@@ -154,7 +155,7 @@ static unsigned launches_of(struct hw_queue *queue, uint32_t op)
     return (unsigned)stats.calls;
 }
 
-/* Ops of the same kernels, submitted in between, leave the arguments of the graph's alone. */
+/* Ops of the same kernels, submitted in between, do not change the graph's arguments. */
 static void graphs_keep_their_arguments(void **state)
 {
     struct hw_context *context = load_open(&opencl);
@@ -197,7 +198,7 @@ static void *launch_often(void *data)
     return NULL;
 }
 
-/* Both write y, which an application would not do without an event: nothing is computed. */
+/* Both launches write y, which an application would order by an event. Nothing is computed. */
 static void queues_share_a_graph(void **state)
 {
     struct hw_context *context = load_open(&opencl);
@@ -222,7 +223,7 @@ static int32_t be_called(void *user, void *handle)
     return HW_OK;
 }
 
-/* What the application submits cannot be recorded: it is called at each launch. */
+/* The application's calls cannot be recorded: each launch calls the application. */
 static void graphs_call_the_application(void **state)
 {
     struct hw_context *context = load_open(&opencl);
@@ -249,7 +250,7 @@ static void handles(void **state)
     handles_go_out_and_in(&opencl);
 }
 
-/* Nothing of it could be used together with the device's kernels and memory. */
+/* Handles of another context cannot be used with the device's kernels and memory. */
 static void another_context_is_refused(void **state)
 {
     struct hw_context *context = load_open(&opencl);
@@ -278,7 +279,7 @@ static void another_context_is_refused(void **state)
     assert_int_equal(objects_count(), 0);
 }
 
-/* What is asked of a queue has to be what it was made with. */
+/* An imported queue must have the requested properties. */
 static void queues_without_order_are_refused(void **state)
 {
     enum { OUT_OF_ORDER = 1, PROFILING = 2 };

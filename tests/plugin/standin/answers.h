@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* answers.h - what a call of the library has to answer: for tests, which include it after
- * cmocka.h. */
+/* answers.h - checks of a call's status and message, for tests, which include it after cmocka.h. */
 #ifndef STANDIN_ANSWERS_H
 #define STANDIN_ANSWERS_H
 
@@ -15,8 +14,8 @@ static inline void ok(enum hw_status status)
         fail_msg("%s: %s", hw_status_name((int32_t)status), hw_message());
 }
 
-/* Fails the test unless the call failed as it should: with this status, and a message that has
- * these words. */
+/* Fails the test unless the call failed with this status and a message that contains these
+ * words. */
 static inline void fails(enum hw_status wanted, const char *words, enum hw_status status)
 {
     if (status != wanted || !strstr(hw_message(), words))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* handles.c - the vendor's handles of queues and memory, out and in again: see load.h. */
+/* handles.c - exporting and importing the vendor's handles of queues and memory: see load.h. */
 #include "load.h"
 
 #include "objects.h"
@@ -14,7 +14,7 @@
 
 enum { COUNT = 64, OFFSET = 16 };
 
-/* y += y, twice, on a queue and memory that are known by their handles. */
+/* y += y twice: on the queue and memory, and on imports of their handles. */
 static void compute(struct hw_device *device, const struct load_vendor *vendor,
                     struct hw_queue *own, struct hw_tensor *y)
 {
@@ -60,7 +60,7 @@ void handles_go_out_and_in(const struct load_vendor *vendor)
     struct hw_device *device = hw_device_at(context, 0);
     const int64_t whole = COUNT + OFFSET;
     struct hw_queue *queue;
-    struct hw_tensor before, all, part; /* so that `all` does not begin where memory does */
+    struct hw_tensor before, all, part; /* `before` moves `all` from the start of memory */
     float x[COUNT + OFFSET];
     for (int i = 0; i < COUNT + OFFSET; i++)
         x[i] = (float)i;

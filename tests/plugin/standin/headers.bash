@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-# What the tests headers.bats of the plugins share: a list of a vendor's functions, compared with the vendor's headers
-# by the compiler. $STANDIN is this folder, $CUDA an include folder or empty, $COMPARED the source if not headers.cpp.
+# For the plugins' tests headers.bats: the compiler compares a list of a vendor's functions with the vendor's headers.
+# $STANDIN is this folder, $CUDA an include folder or empty, $COMPARED the source if not headers.cpp.
 # shellcheck shell=bash
 
-# list_functions FILE.def: as listed.def, where names of functions are words and not strings.
+# list_functions FILE.def: writes listed.def, with the functions' names as words instead of strings.
 list_functions()
 {
     sed -E 's/"([A-Za-z0-9_]+)(\|[A-Za-z0-9_]+)*"/\1/' "$1" >"$BATS_TEST_TMPDIR/listed.def"
@@ -15,7 +15,7 @@ agrees()
         "$BATS_TEST_DIRNAME/${COMPARED:-headers.cpp}"
 }
 
-# differs FILE SCRIPT WORDS: with this change to the list, the compiler finds the difference.
+# differs FILE SCRIPT WORDS: fails unless the compiler notices this change to the list.
 differs()
 {
     cp "$BATS_TEST_TMPDIR/$1" "$BATS_TEST_TMPDIR/whole"

@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* The forms, as plugins/cpu compiles them for its least processors. */
+/* The forms, as plugins/cpu compiles them for its baseline processors. */
 extern const struct portable_kernels portable_mixed_base;
 #define VARIANT(act, wgt)                                                                  \
     extern const struct portable_kernels portable_##act##_##wgt##_base;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* kernels.h - the portable kernels, compiled as plain C, by the names that plugins ask their
- * driver for. */
+/* kernels.h - the portable kernels, compiled as plain C, found by the names that plugins request
+ * from their driver. */
 #ifndef STANDIN_KERNELS_H
 #define STANDIN_KERNELS_H
 
@@ -28,7 +28,7 @@ struct kernel_launch {
 };
 void stream_submit_launch(struct stream *stream, const struct kernel_launch *launch);
 
-/* Whether launches compute anything, true at first. Not: they are queued and counted only, for a
+/* Turns computing on (the default) or off. When off, launches are only queued and counted, for a
  * test in which two queues write the same memory at once. */
 void kernels_compute(bool on);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* load.h - much at once on a stand-in, for the tests of each vendor: threads that launch,
- * buffers of all sizes that come and go, and handles. */
+/* load.h - load tests on a stand-in, for each vendor: threads that launch, buffers of all sizes
+ * that come and go, and handles. */
 #ifndef STANDIN_LOAD_H
 #define STANDIN_LOAD_H
 
@@ -15,25 +15,25 @@ struct load_vendor {
     const char *queue, *memory;   /* the kinds of its handles */
 };
 
-/* Opens a context with this backend alone, and counts the calls from there on. */
+/* Opens a context with this backend alone and starts counting calls. */
 struct hw_context *load_open(const struct load_vendor *vendor);
 
-/* Threads, each on a queue of its own, two on each device; the test then counts what reached the
- * vendor. They start together, so that all want to load the same kernels. Fails the test if a call
- * fails, a result is wrong or another device computes it. */
+/* Runs threads, each with its own queue, two on each device; the test then counts the calls that
+ * reached the vendor. They start together, so that all of them load the same kernels. Fails the
+ * test if a call fails, a result is wrong or another device computes it. */
 void threads_launch_at_once(struct hw_context *context);
 
-/* Threads register callbacks with one event at once, the first that it has; each is called once.
- * Opens a context, and closes it. */
+/* Threads register callbacks with one new event at the same time; each is called once. Opens a
+ * context, and closes it. */
 void threads_share_an_event(const struct load_vendor *vendor);
 
-/* 10 000 buffers of 1 KiB to 10 MiB: the vendor has given at most 1.1 times of what was used. */
+/* 10 000 buffers of 1 KiB to 10 MiB: the vendor's allocations stay below 1.1 times the peak use. */
 void buffers_come_and_go(const struct load_vendor *vendor);
 /* As those of a model's layers do. */
 void sizes_that_repeat_are_hits(const struct load_vendor *vendor);
 
-/* Handles of a queue and of memory that are exported can be imported, and are the same; those of
- * another kind are refused. */
+/* Exported handles of a queue and of memory can be imported and refer to the same objects. Handles
+ * of another kind are rejected. */
 void handles_go_out_and_in(const struct load_vendor *vendor);
 
 #endif

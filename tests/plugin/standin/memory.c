@@ -46,7 +46,7 @@ static struct hw_pool_stats pool_stats(struct hw_device *device)
     return stats;
 }
 
-/* What the test has of the device: its buffers, and the bytes that it asked for. */
+/* The test's use of the device: its buffers and their bytes. */
 struct holding {
     struct hw_device *device;
     struct hw_buffer *buffers[SLOTS];
@@ -67,8 +67,8 @@ static void take(struct holding *h, struct hw_buffer **slot, uint64_t bytes)
     h->most = h->bytes > h->most ? h->bytes : h->most;
 }
 
-/* The vendor never has given more than 1.1 times of what was used at most, apart from the first
- * `spare` bytes. Hits do not reach it; in the end it has everything back. */
+/* The vendor's allocations never exceed 1.1 times the peak use, except in the first `spare` bytes.
+ * Hits do not reach the vendor; in the end everything is freed. */
 static void come_and_go(const struct load_vendor *vendor, uint64_t (*random_size)(void))
 {
     const uint64_t limit = 1024 * MB, spare = 36 * MB;
@@ -108,7 +108,7 @@ void buffers_come_and_go(const struct load_vendor *vendor)
     come_and_go(vendor, size_in_equal_parts);
 }
 
-/* Sizes that repeat, as those of a model's layers, reach the vendor once. */
+/* Repeated sizes, like those of a model's layers, reach the vendor once. */
 void sizes_that_repeat_are_hits(const struct load_vendor *vendor)
 {
     static const uint64_t sizes[] = { 3 * MB, 5 * MB, 40 * KB, 7 * MB, 9 * MB };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* objects.h - what a stand-in has made and not been given back. */
+/* objects.h - the objects that a stand-in has made and that were not freed yet. */
 #ifndef STANDIN_OBJECTS_H
 #define STANDIN_OBJECTS_H
 

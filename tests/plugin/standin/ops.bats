@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# Every op by its portable row, on a stand-in, with no other device to fall back to, and a model. $CHECKOPS and $HW are
-# programs, $HW empty if it was not built, $DEVICE is the device, $MODEL a model. Tuned rows have code of their own,
-# which a stand-in cannot run.
+# Every op by its portable row, on a stand-in without a fallback device, and a model. $CHECKOPS and $HW are programs,
+# $HW empty if it was not built, $DEVICE is the device, $MODEL a model. Tuned rows have code of their own, which a
+# stand-in cannot run.
 
 bats_require_minimum_version 1.5.0
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* stream.h - orders of work for a stand-in: each stream has a thread that does its jobs one after
- * the other, so that work is as asynchronous as a device's. */
+/* stream.h - streams of work for a stand-in: each stream has a thread that executes its jobs in
+ * order, as asynchronously as a device. */
 #ifndef STANDIN_STREAM_H
 #define STANDIN_STREAM_H
 
@@ -16,9 +16,9 @@ void moment_hold(struct moment *moment);
 void moment_drop(struct moment *moment); /* accepts NULL */
 bool moment_passed(const struct moment *moment);
 void moment_wait(struct moment *moment);
-/* Nanoseconds, on a clock that only runs forward; of one that has passed. */
+/* When a passed moment was reached, in nanoseconds of a monotonic clock. */
 unsigned long long moment_time(const struct moment *moment);
-/* Calls fn once the moment has passed, on the thread that reaches it, or at once. */
+/* Calls fn once the moment has passed: on the thread that reaches it, or immediately. */
 void moment_call(struct moment *moment, void (*fn)(void *data), void *data);
 
 /* ---- streams ---- */
@@ -31,12 +31,12 @@ struct stream *stream_open(void);
 /* After its jobs are done. */
 void stream_close(struct stream *stream);
 void stream_wait(struct stream *stream);
-/* Runs run() on a copy of `bytes` bytes at `data`, after the jobs before. */
+/* Runs run() on a copy of `bytes` bytes at `data`, after the earlier jobs. */
 void stream_submit(struct stream *stream, job_fn *run, const void *data, size_t bytes);
-/* The same for what happens even if work is discarded: a callback. */
+/* Submits a job, such as a callback, that runs even if the stream's work is discarded. */
 void stream_submit_lasting(struct stream *stream, job_fn *run, const void *data,
                            size_t bytes);
-/* Drops the work that waits, and waits for the rest. */
+/* Drops the jobs that have not started, and waits for the rest. */
 void stream_discard(struct stream *stream);
 /* The moment passes when the jobs before are done; the stream takes a reference. */
 void stream_mark(struct stream *stream, struct moment *moment);
@@ -56,12 +56,12 @@ void stream_submit_fill(struct stream *stream, void *to, unsigned char value, si
 
 /* ---- recording ---- */
 
-/* Between these two, jobs are kept instead of run. */
+/* Between these two calls, jobs are recorded instead of run. */
 struct jobs;
 void stream_record(struct stream *stream);
 bool stream_records(const struct stream *stream);
 struct jobs *stream_recorded(struct stream *stream);
-/* Runs all of them, in order; they may run again. */
+/* Submits all of them in order; they can be submitted again. */
 void stream_submit_jobs(struct stream *stream, const struct jobs *jobs);
 struct jobs *jobs_copy(const struct jobs *jobs);
 void jobs_free(struct jobs *jobs); /* accepts NULL */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* vendor.hpp - whether a plugin declares a vendor's functions and constants as the vendor
- * does, with opaque handles for the vendor's types. Compiled, never run, and in C++, which can
- * take the type of a function apart. */
+/* vendor.hpp - checks that a plugin declares a vendor's functions and constants as the vendor does,
+ * with opaque handles for the vendor's types. Compiled, never run, and in C++, which can decompose
+ * a function's type. */
 #ifndef VENDOR_HPP
 #define VENDOR_HPP
 
@@ -13,8 +13,9 @@ template <class Ours, class Theirs> struct same_call : std::false_type {
 
 template <class Ours, class Theirs> constexpr bool same_value();
 
-/* What pointers point to: the vendor may not write to what is const for us. void is opaque: a
- * handle, a function, a struct or memory of any type, but no array of handles or numbers. */
+/* Compares the types behind two pointers. Our const forbids the vendor to write there. void is
+ * opaque: a handle, a function, a struct or memory of any type, but no array of handles or
+ * numbers. */
 template <class Ours, class Theirs> constexpr bool same_pointee()
 {
     if (std::is_const_v<Ours> && !std::is_const_v<Theirs>)

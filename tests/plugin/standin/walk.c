@@ -151,7 +151,7 @@ static void compute(struct walk *w)
     hw_buffer_free(c.buffer);
 }
 
-/* Operands in the host's memory go to the device and back. */
+/* Host operands are copied to the device and back. */
 static void stage(struct walk *w)
 {
     float x[COUNT], y[COUNT];
@@ -162,7 +162,7 @@ static void stage(struct walk *w)
     expect(w, w->status || walk_is_silu(y, x, COUNT), "host tensors");
 }
 
-/* A large buffer has memory of its own, which goes back to the device. */
+/* A large buffer has its own memory, which is returned to the device. */
 static void allocate(struct walk *w)
 {
     struct hw_buffer *large = NULL, *visible = NULL, *later = NULL;
@@ -274,7 +274,7 @@ void walk_device(struct walk *w, int index)
 
 /* ---- every call fails once ---- */
 
-/* What is tried, for the watchdog. */
+/* The current trial, for the watchdog's message. */
 static char trying[128];
 
 static void hang(int signal)
@@ -294,7 +294,7 @@ static bool is_quiet(const struct vendor *vendor, const char *name)
     return *quiet;
 }
 
-/* Who called learns of it, in the vendor's words and with what was tried, or the log has it. */
+/* The caller or the log gets the vendor's words and the failed operation. */
 static void is_heard_of(const struct walk *w, const char *words)
 {
     const bool told = w->status && strstr(w->message, words) &&
@@ -313,7 +313,7 @@ static void works(struct walk *w, int index, const char *when)
                  w->message, w->log);
 }
 
-/* Unless it was lost while it was being opened: then it is opened anew. */
+/* The device is lost, unless that happened while it was opened: then it is opened again. */
 static void is_lost(struct walk *w)
 {
     const bool opened = !w->status || !strstr(w->message, "open device");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* walk.h - a walk along all that an application may do with a device, through the library, and
- * what has to be true when one of the vendor's functions fails on the way. */
+/* walk.h - uses all features of a device through the library, and checks the behaviour when one of
+ * the vendor's functions fails on the way. */
 #ifndef STANDIN_WALK_H
 #define STANDIN_WALK_H
 
@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-/* An error of the vendor, and the words that a message about it has. */
+/* A vendor's error, and the words that its message contains. */
 struct vendor_error {
     int result;
     const char *words;
@@ -20,10 +20,10 @@ struct vendor {
     const char *backend;
     struct vendor_error error;     /* one call fails, and that is all */
     struct vendor_error fatal;     /* the device is lost */
-    const char *first_on_a_device; /* functions from here on can meet the fatal one */
+    const char *first_on_a_device; /* functions from here on can return the fatal error */
     const char *const *quiet;      /* functions whose failure need not be heard of */
-    const char *leaky;           /* after its failure, nothing can be given back; or NULL */
-    bool visible_memory, graphs; /* the plugin has them */
+    const char *leaky;             /* after its failure, nothing can be freed; or NULL */
+    bool visible_memory, graphs;   /* the plugin has them */
     void (*import)(struct walk *w);
     int (*living)(void); /* objects that the plugin has not given back */
 };
@@ -41,20 +41,20 @@ struct walk {
     char log[1 << 16];
 };
 
-/* For the steps of a walk `w`: does nothing after an error, and keeps the first. */
+/* For the steps of a walk: keeps the first error. Steps after an error do nothing. */
 #define TRY(call) ((void)(w->status || walk_keep(w, call, #call)))
 bool walk_keep(struct walk *w, enum hw_status status, const char *step);
 
 /* Opens a context with this backend alone. */
 void walk_open(struct walk *w, const struct vendor *vendor);
-/* Everything on the index-th device, or with `brief` some of it; wrong results fail the test.
- * Waits, and frees what it made. */
+/* Uses the index-th device, with `brief` only some of its features. Wrong results fail the test.
+ * Waits, and frees its objects. */
 void walk_device(struct walk *w, int index);
 void walk_close(struct walk *w);
-/* y = silu(x), in place, on a vector at `t`; and whether it was done to the vector at `x`. */
+/* Whether y is silu of x. */
 bool walk_is_silu(const float *y, const float *x, int n);
 
-/* Each call of each function fails once, at a walk of its own. */
+/* Fails each call of each function once, in a walk of its own. */
 void every_call_fails_once(const struct vendor *vendor);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* In the place of plugins/cpu/threads.c: a team that divides ops as no other would. Whatever their
- * size, groups are cut at random and computed out of order, each piece in the name of some thread;
- * by the caller, so that every run is the same. What depends on how groups are shared shows. */
+/* Replaces plugins/cpu/threads.c by a team that divides every op, of any size: it cuts the groups
+ * at random and computes the pieces out of order, each with the number of a random thread. The
+ * caller computes all of them, so that every run is the same. Results that depend on the division
+ * of groups then differ. */
 #include "cpu.h"
 
 #include <stdlib.h>
@@ -51,7 +52,7 @@ static int64_t below(struct team *team, int64_t n)
     return (int64_t)(team->seed >> 8) % n;
 }
 
-/* Cuts 0 .. count - 1, of which there are at least n, into n pieces. */
+/* Cuts the range 0 .. count - 1 into n pieces; count is at least n. */
 static void cut(struct team *team, int64_t count, struct piece *pieces, int64_t n)
 {
     int64_t first = 0;
@@ -73,7 +74,7 @@ static void shuffle(struct team *team, struct piece *pieces, int64_t n)
     }
 }
 
-/* What is not worth two threads has the memory of one. */
+/* Ops too small for two threads use the workspace of one. */
 void team_run(struct team *team, const struct team_work *work)
 {
     struct piece pieces[MOST_PIECES];

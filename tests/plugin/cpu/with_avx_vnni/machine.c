@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The CPU plugin on a processor that is said to have AVX-VNNI. Who loads it sees to the
- * instructions: avx_vnni.h. Installed programs do not come across it: it lies with the tests. */
+/* The CPU plugin on a processor that claims to have AVX-VNNI. The program that loads it must
+ * emulate the instructions: avx_vnni.h. It is built with the tests and never installed. */
 #include "cpu.h"
 
 void __real_machine_read(struct machine *machine, const char *root);
 void __wrap_machine_read(struct machine *machine, const char *root);
 
-/* The linker puts this in front of the plugin's own. */
+/* The linker puts this function in front of the plugin's own. */
 void __wrap_machine_read(struct machine *machine, const char *root)
 {
     __real_machine_read(machine, root);
