@@ -205,7 +205,7 @@ static int write_text(const char *path, const char *text)
     return !file || fputs(text, file) < 0 || fclose(file);
 }
 
-/* The attacker's files. All pass the trust checks, so only the elevated rights prevent their use. */
+/* The attacker's files. All pass the trust checks: only the elevated rights prevent their use. */
 static int make_lair(void)
 {
     return !mkdtemp(lair) || chmod(lair, 0755) || mkdir(in_lair("plugins"), 0755) ||

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* apart.c - what hours.c does with plugins in worker processes, and with hw_rescan(). A worker that
- * crashes, is killed or hangs costs its device; everything else in the context goes on. */
+/* apart.c - the steps of hours.c with plugins in worker processes, and with hw_rescan(). A worker
+ * that crashes, is killed or hangs costs only its device; everything else in the context
+ * continues. */
 #define _GNU_SOURCE
 #include "../worker/rogue.h"
 #include "hours.h"
@@ -15,7 +16,7 @@
 
 /* ---- workers ---- */
 
-/* silu of a number that may be one of enum act. */
+/* silu of a number, which may be one of enum act. */
 static enum hw_status act(struct hw_queue *queue, float number)
 {
     float x[4] = { number }, y[4];
@@ -55,7 +56,7 @@ void apart_compute(struct stay *stay)
     must(silu_right(stay->apart), "silu of a worker");
 }
 
-/* All plugins in workers: their memory, and that of the host. */
+/* All plugins in workers, with their memory and with host memory. */
 void apart_all(struct stay *stay)
 {
     static const char *const names[] = { "discrete:0", "cpu:0", "discrete:1" };
@@ -88,7 +89,7 @@ void apart_kill(struct stay *stay)
     must_be_lost(stay);
 }
 
-/* In an op; or when the context is closed, which does not tell. */
+/* The worker hangs in an op, or when the context is closed, which reports nothing. */
 void apart_hang(struct stay *stay)
 {
     const bool closing = random_below(2);
@@ -152,7 +153,7 @@ static void *serve(void *of)
     return NULL;
 }
 
-/* Once found, the good plugin stays, whatever happens to its file. */
+/* The good plugin, once found, stays in use, whatever happens to its file. */
 static void change_files(struct hw_context *context)
 {
     static const struct {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* common.c - what the modes of soak.c share: the state of the process, files, contexts. */
+/* common.c - shared by the modes of soak.c: the state of the process, files, contexts. */
 #define _GNU_SOURCE
 #include "soak.h"
 
@@ -109,8 +109,8 @@ void check_same(const struct host *before, const struct host *after)
         die("rounding, environment, signal handlers, current directory or locale changed");
 }
 
-/* KiB. Plugins stay loaded, and an allocator keeps some of what it had, but not without end. (That
- * of a sanitizer keeps much more.) */
+/* KiB. Plugins stay loaded, and an allocator keeps a limited amount of freed memory (a sanitizer's
+ * keeps much more). */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define GROWTH_MAX (1L << 20)
 #else

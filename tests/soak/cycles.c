@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* cycles.c - contexts opened and closed, one after the other. */
+/* cycles.c - opens and closes contexts, one after the other. */
 #include "soak.h"
 
 #include <stdio.h>

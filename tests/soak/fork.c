@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* fork.c - fork() at points that are reached for certain (gates.c), and then at random moments
- * while another thread goes through eight phases of a context's life. In the child, calls on the
- * parent's context return HW_FORKED, hw_close() does nothing, and a context of its own opens and
- * computes, whatever locks that thread held. */
+/* fork.c - fork() at known points (gates.c), and then at random moments while another thread goes
+ * through eight phases of a context's life. In the child, calls on the parent's context return
+ * HW_FORKED, hw_close() does nothing, and the child can open a context and compute, whatever locks
+ * that thread held. */
 #define _GNU_SOURCE
 #include "gates.h"
 #include "soak.h"

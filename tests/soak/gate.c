@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A plugin that stops at the place that HW_TEST_GATE names, says so, and goes on when it is told to
- * (gates.c): by a FIFO for each. Its memory is its own. */
+/* A plugin that stops at the place named in HW_TEST_GATE. It reports that through one FIFO and
+ * continues when another one tells it to (gates.c). It has its own memory. */
 #define _POSIX_C_SOURCE 200809L
 #define NAME            "gate"
 #define CHANGES         1

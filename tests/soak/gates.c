@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* gates.c - fork() at points that are reached for certain: another thread is inside a function of
- * the library, where a plugin (gate.c) stops it; or the context is in a state that lasts. In the
- * child, calls on the context return HW_FORKED, and a context of its own works. In the parent, the
- * thread then goes on, and what it does is right. */
+/* gates.c - fork() at known points: either another thread is inside a function of the library,
+ * where a plugin (gate.c) stops it, or the context is in a lasting state. In the child, calls on
+ * the context return HW_FORKED, and a context of its own works. In the parent, the thread then
+ * continues, and its results are right. */
 #define _GNU_SOURCE
 #include "gates.h"
 
@@ -22,14 +22,13 @@ struct gate {
     const char *place;  /* of gate.c; NULL: no other thread */
     const char *probe;  /* how plugins are tried */
     const char *device; /* that is used */
-    bool
-        opened; /* the context is open before the fork, and its queue but for a first use */
-    bool unused;                                    /* the queue is not open */
+    bool opened; /* the context is open before the fork, and its queue unless `unused` */
+    bool unused; /* the queue is not open */
     enum hw_status (*meanwhile)(struct stay *stay); /* the thread; or this one, before */
     enum hw_status (*then)(struct stay *stay);      /* afterwards */
 };
 
-/* A stay of which only `context` and `apart` are used: the queue on the device. */
+/* The gate being tested. Of a stay, only `context` and `apart`, the device's queue, are used. */
 static const struct gate *current;
 
 static enum hw_status open_gate(struct stay *stay)
@@ -189,7 +188,7 @@ static void put_plugins(void)
     copy_file(SOAK_FIXTURES "/hw_gate.so", below("gates/hw_gate.so"), 0755);
 }
 
-/* What is found by hw_rescan() is not there before. */
+/* A plugin that hw_rescan() is to find must be absent before. */
 static void hide(bool hidden)
 {
     const char *shown = below("gates/hw_gate.so"), *away = below("gate");

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* gates.h - what fork.c does at points that are reached for certain. */
+/* gates.h - the forks of fork.c at known points. */
 #ifndef GATES_H
 #define GATES_H
 
-/* Forks so many times, at one point after the other. Returns how many points there are. */
+/* Forks this many times, at one point after the other. Returns the number of points. */
 int fork_at_gates(long count);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* hours.c - a long run of which one step in a hundred is a fault (in ten, in a run of less than a
- * minute). COUNT is its length in seconds, but each fault comes at least twice. Descriptors and
- * threads must not grow at all, memory by less than GROWTH KiB in all, what is allocated by less
- * than HEAP bytes. A run of more than a minute takes an eighth of one processor. */
+/* hours.c - a long run in which one step in a hundred is a fault (one in ten, in a run of less than
+ * a minute). COUNT is its length in seconds, but each fault comes at least twice. Descriptors and
+ * threads must not grow at all, resident memory by less than GROWTH KiB, allocated memory by less
+ * than HEAP bytes. A run of more than a minute uses an eighth of one processor. */
 #define _GNU_SOURCE
 #include "hours.h"
 
@@ -15,12 +15,13 @@
 
 #define SHARE  0.125  /* of a processor */
 #define GROWTH 8192   /* KiB by the slope, in a run of its length */
-#define HEAP   262144 /* bytes: more than the free blocks that a thread keeps, which count */
+#define HEAP   262144 /* bytes: more than a thread's cached free blocks, which are counted */
 
 struct run {
     double start, length, next_line;
     long steps, faults;
-    bool warm; /* a tenth is over, and each fault was: `before` is compared with the rest */
+    bool
+        warm; /* a tenth is over, each fault has come: `before` is compared with the rest */
     struct host before;
     size_t heap;                            /* bytes in use at that time */
     double n, sum_t, sum_r, sum_tt, sum_tr; /* for the slope of the resident memory */
@@ -34,7 +35,7 @@ static double processor_seconds(int who)
            1e-6 * (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
 }
 
-/* Sleeps until the share is not exceeded any more. */
+/* Sleeps until the processor time is within its share. */
 static void pace(const struct run *run)
 {
     const double used = processor_seconds(RUSAGE_SELF) + processor_seconds(RUSAGE_CHILDREN),
@@ -103,8 +104,8 @@ static void look(struct run *run)
     run->next_line = now + line_every(run);
 }
 
-/* So that resident memory shows what is used: huge pages would be resident as a whole, in stacks
- * and in the pools' blocks, and each thread's heap would keep blocks of its own. */
+/* Makes resident memory show the memory in use: huge pages in stacks and pools would be resident as
+ * a whole, and the heap of each thread would keep its own blocks. */
 static void prepare(void)
 {
     mallopt(M_ARENA_MAX, 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* hours.h - what hours.c does all the time: steps that go right (steps.c), and now and then a fault
- * (mishaps.c); those of worker mode and of hw_rescan() are in apart.c. */
+/* hours.h - the contents of hours.c: correct steps (steps.c) and occasional faults (mishaps.c). The
+ * steps and faults of worker mode and hw_rescan() are in apart.c. */
 #ifndef HOURS_H
 #define HOURS_H
 
@@ -8,12 +8,12 @@
 
 #include <stddef.h>
 
-/* A context that stays open for many steps: the two devices of examples/plugin, whose memory is
- * their own, the CPU, and a device in a worker process. */
+/* A context that stays open for many steps: the two devices of examples/plugin, which have their
+ * own memory, the CPU, and a device in a worker process. */
 struct stay {
     struct hw_context *context;
     struct hw_queue *queues[3]; /* of discrete:0, discrete:1 and cpu:0 */
-    struct hw_queue *apart;     /* of rogue:0, which computes silu of one row alone */
+    struct hw_queue *apart;     /* of rogue:0, which only computes silu of one row */
 };
 #define QUEUES 3
 
@@ -24,15 +24,16 @@ void stay_close(struct stay *stay);
 void must(enum hw_status status, const char *what);
 /* Dies unless it is `wanted`, with a message. */
 void must_fail(enum hw_status status, enum hw_status wanted, const char *what);
-/* Opens a context; only what is not set here may be set in `options`: path, probe, backends. */
+/* Opens a context; `options` may only set path, probe and backends, which this function does not
+ * set. */
 enum hw_status open_as(struct hw_options options, struct hw_context **context);
-/* silu of some numbers in host memory on this queue; dies if the result is wrong. */
+/* Computes silu of some numbers in host memory on this queue; dies if the result is wrong. */
 enum hw_status silu_right(struct hw_queue *queue);
-/* The same on a new queue of the device of that name. */
+/* Like silu_right(), on a new queue of the named device. */
 enum hw_status silu_on(struct hw_context *context, const char *name);
-/* The same of a copy to a buffer of the queue's device, and back. */
+/* Copies to a buffer of the queue's device and back; dies if the result is wrong. */
 enum hw_status copy_right(struct hw_queue *queue);
-/* And of a graph that computes silu from buffer to buffer. */
+/* Runs a graph that computes silu from buffer to buffer; dies if the result is wrong. */
 enum hw_status graph_right(struct hw_queue *queue);
 
 /* ---- apart.c ---- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* junk.c - files in one directory that only have the names of plugins. */
+/* junk.c - files in one directory that have plugin names and nothing else. */
 #include "soak.h"
 
 #include <stdio.h>

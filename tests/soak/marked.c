@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A plugin that must not be used: other users may write to its file. Its constructor and its entry
- * leave a letter each in the file that SOAK_MARKS names. */
+/* A plugin that must not be used, because other users may write to its file. Its constructor and
+ * its entry each append a letter to the file named in SOAK_MARKS. */
 #define _POSIX_C_SOURCE 200809L
 #include <fcntl.h>
 #include <stdlib.h>

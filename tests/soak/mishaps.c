@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* mishaps.c - what goes wrong in hours.c: plugins, devices, files, the cache, memory, descriptors;
- * and, in apart.c, workers. Each time the good plugin beside it works, or works again. */
+/* mishaps.c - the faults of hours.c in plugins, devices, files, the cache, memory and descriptors;
+ * apart.c has those of workers. Each time the good plugin beside it works, or works again. */
 #define _GNU_SOURCE
 #include "../core/shortage.h"
 #include "hours.h"
@@ -18,9 +18,10 @@ void must_fail(enum hw_status status, enum hw_status wanted, const char *what)
         die("%s: %s: %s", what, hw_status_name((int32_t)status), hw_message());
 }
 
-/* ---- plugins that end the process which tries them ---- */
+/* ---- plugins that kill the process that tries them ---- */
 
-/* The directory of a faulty plugin, beside a link to the good one. It is tried each time. */
+/* Puts a faulty plugin and a link to the good one into a directory, and tries it without a
+ * cache. */
 static void try_beside(const char *name, const char *timeout)
 {
     struct hw_context *context;
@@ -87,7 +88,7 @@ static struct hw_context *open_beside_cpu(const char *name)
     return context;
 }
 
-/* Each op fails when it is submitted: the CPU computes it, and is asked at once the next time. */
+/* Each op fails on submission: the CPU computes it, and the next call goes to the CPU directly. */
 static void demote(struct stay *stay)
 {
     struct hw_context *context = open_beside_cpu("ops_fails");
@@ -146,8 +147,8 @@ static void put_in_place(const char *name)
         die("the plugin cannot be replaced");
 }
 
-/* Opens a queue on the good plugin of that directory, whose file becomes another one once its
- * devices are known; NULL: it stays the same. */
+/* Opens a queue on the directory's good plugin. `file` replaces the plugin's file once its devices
+ * are known; NULL: it stays. */
 static enum hw_status use_late(const char *file)
 {
     struct hw_context *context;
@@ -203,7 +204,7 @@ static void corrupt(struct stay *stay)
 
 /* ---- what the process may have ---- */
 
-/* Opens, computes on each device and closes. What fails says so. */
+/* Opens, computes on each device and closes. Failures have a message. */
 static enum hw_status live(void)
 {
     static const char *const names[] = { "discrete:0", "discrete:1", "cpu:0" };

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* soak.c - the loader, many times: what happens once in a hundred thousand starts happens here.
+/* soak.c - repeats the loader's work until faults occur that are as rare as one in 100 000 starts.
  *
  * usage: soak MODE COUNT [SEED]
  *
  *   cycles   contexts opened and closed, one after the other
- *   threads  the same by 64 threads at once, which compute, and look for plugins again, too
+ *   threads  64 threads at once that open and close contexts, compute and rescan
  *   fork     fork() at ten points of a context's life, and while another thread goes through it
- *   swap     contexts opened while the plugin's file is replaced all the time, by one that must not
- *            be loaded and back
+ *   swap     contexts opened while the plugin's file is constantly swapped with one that must not
+ *            be loaded
  *   syscalls contexts opened while one system call fails; COUNT is the number of such faults
- *   zoo      directories of random plugins, faulty and damaged ones, beside a good one, with random
- *            settings: each gets the reason that it must
+ *   zoo      directories of random faulty and damaged plugins beside a good one, with random
+ *            settings: each plugin gets its expected reason
  *   hours    computing, also in workers, with one fault in a hundred steps; COUNT is in seconds
- *   junk     files in one directory that only have the names of plugins
+ *   junk     files in one directory that have plugin names and nothing else
  *
- * It prints a line with figures. The status is 1 if something went wrong, or if descriptors,
- * threads or memory grew, or if the state of the process changed. FIXTURES and SOAK_FIXTURES are
- * directories of built plugins. */
+ * It prints a line with figures. The status is 1 after an error, if descriptors, threads or memory
+ * grew, or if the state of the process changed. FIXTURES and SOAK_FIXTURES are directories of built
+ * plugins. */
 #define _GNU_SOURCE
 #include "soak.h"
 

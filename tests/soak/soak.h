@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* soak.h - what the modes of soak.c share. A mode is a file with a function, soak_<mode>(), which
- * ends the program through die() if something went wrong, and prints a line with figures. */
+/* soak.h - shared by the modes of soak.c. A mode is a file with a function, soak_<mode>(), which
+ * ends the program through die() after an error, and prints a line with figures. */
 #ifndef SOAK_H
 #define SOAK_H
 
@@ -17,7 +17,7 @@ MODES(X)
 /* Prints why, and ends the program with status 1. */
 void die(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 double seconds(void);
-/* xorshift64*: the same numbers for the same seed. */
+/* xorshift64*: reproducible numbers for a given seed. */
 extern uint64_t state_of_random;
 uint64_t random_below(uint64_t limit);
 
@@ -39,7 +39,7 @@ void check_host(const struct host *before, const struct host *after);
 /* ---- files ---- */
 
 extern char root[64]; /* the directory of all that is written */
-/* A path in it, in one of four buffers of this thread, which take turns. */
+/* A path in it, in one of this thread's four buffers, used in rotation. */
 const char *below(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void make_directory(const char *path);
 void write_file(const char *path, const void *bytes, size_t size, mode_t mode);
@@ -54,8 +54,7 @@ void put_good(const char *directory);
 
 enum hw_status open_on(const char *path, struct hw_context **context);
 bool has_good(struct hw_context *context);
-/* Opens a context on the directory of that path, where the good plugin has to be used, and closes
- * it. */
+/* Opens a context on this directory, which must use the good plugin, and closes it. */
 void open_once(const char *path);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* steps.c - what goes right: computing, copies, graphs, events, pools, packed weights, threads. */
+/* steps.c - correct steps: computing, copies, graphs, events, pools, packed weights, threads. */
 #include "hours.h"
 
 #include <math.h>
@@ -78,7 +78,7 @@ static struct hw_tensor tensor_on(struct hw_queue *queue, int64_t rows, int64_t 
 
 /* ---- computing ---- */
 
-/* Not of the steps' random numbers, which are the main thread's. */
+/* Independent of the steps' random numbers, which belong to the main thread. */
 static enum hw_status silu_of(struct hw_queue *queue, int64_t count)
 {
     float x[NUMBERS], y[NUMBERS];
@@ -116,7 +116,7 @@ static void compute(struct stay *stay)
     must(silu_right(any_queue(stay)), "silu");
 }
 
-/* a * b of small whole numbers, which is exact in any order. */
+/* a * b of small whole numbers, which is exact in any order of summation. */
 static void multiply(struct stay *stay)
 {
     enum { M = 3, K = 40, N = 17 };
@@ -142,7 +142,7 @@ static void multiply(struct stay *stay)
         }
 }
 
-/* What was queued before a failure still borrows memory. */
+/* Waits even after a failure, because earlier ops still use the memory. */
 static enum hw_status wait_too(struct hw_queue *queue, enum hw_status status)
 {
     const enum hw_status waited = hw_queue_wait(queue);
@@ -255,7 +255,7 @@ static void called(void *user)
     *(volatile int *)user = 1;
 }
 
-/* What one queue computes, another reads after an event. */
+/* One queue computes, and another one reads the result after an event. */
 static void order(struct stay *stay)
 {
     float x[NUMBERS], y[NUMBERS];
@@ -352,7 +352,7 @@ static void share(struct stay *stay)
         pthread_join(threads[i], NULL);
 }
 
-/* What was tried at an earlier start, or is started in this process. */
+/* Uses a verdict of an earlier start, or loads the plugin in this process. */
 static void open_another(struct stay *stay)
 {
     struct hw_context *context;

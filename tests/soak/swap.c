@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* swap.c - contexts opened while the plugin's file is replaced all the time, by one that must not
- * be used and back. Each in a process of its own: one that has loaded a file has it for good. */
+/* swap.c - opens contexts while the plugin's file is constantly swapped with one that must not be
+ * used. Each context has its own process, because a process never unloads a file. */
 #define _GNU_SOURCE
 #include "soak.h"
 
@@ -12,7 +12,7 @@
 
 enum outcome { USED, NOT_USED };
 
-/* Two files whose links take turns as the plugin; the good one is there at first. */
+/* Two files whose links alternate as the plugin; the good one comes first. */
 static pid_t start_swaps(long count)
 {
     static const char *const names[] = { "marked", "good" };

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* syscalls.c - each system call that a context makes, from opening it to closing it, fails once,
- * with each of its errors, or does less than it was asked for. COUNT is how many of these faults
- * are tried, spread evenly; a large one tries all.
+/* syscalls.c - each system call that a context makes, from opening to closing, fails once with each
+ * of its errors, or transfers less than requested. COUNT is the number of these faults to try,
+ * spread evenly; a large number tries all.
  *
- * A process opens contexts, computes, copies and looks for plugins again, and is traced (tracer.c):
- * one of its calls fails, or one of hw-probe's, or of the process in which that runs the plugin, or
- * of the worker's two. It must come to an end, without a crash, with the descriptors and children
- * that it had; what is computed must be right; what is not used must have a reason; and a context
- * that is opened after it must work. A call that does less has no effect. */
+ * A traced process (tracer.c) opens contexts, computes, copies and rescans. One call fails: in this
+ * process, in hw-probe, in the process where hw-probe runs the plugin, or in one of the worker's
+ * two processes. The traced process must end without a crash and with its original descriptors and
+ * children. Its results must be right, an unused plugin must have a reason, and a context opened
+ * afterwards must work. A call that transfers less must have no effect. */
 #define _GNU_SOURCE
 #include "hours.h"
 #include "tracer.h"
@@ -46,7 +46,7 @@ static bool has_plugin(struct hw_context *context)
     return hw_device_find(context, "gate:0", &device) == HW_OK;
 }
 
-/* Whether hw_explain() says why the plugin is not used, or that it is. */
+/* Whether hw_explain() says that the plugin is used, or why not. */
 static bool is_explained(struct hw_context *context)
 {
     static char text[1 << 16];
@@ -71,8 +71,7 @@ static enum hw_status compute(struct hw_context *context)
     return silu_right(queue);
 }
 
-/* Opens a context and uses the plugin. `explained` is false if something is neither right nor
- * explained. */
+/* Opens a context and uses the plugin. `explained` is false if a failure has no explanation. */
 static enum hw_status use(const struct scenario *scenario, bool *explained)
 {
     struct hw_context *context;
@@ -102,8 +101,9 @@ static void must_be_as_before(const struct scenario *scenario, const struct faul
     bool explained;
     if (host.descriptors != descriptors)
         die("descriptors %d, then %d", descriptors, host.descriptors);
-    /* One that a call which failed did not wait for. That there is no child is believed, even if it
-     * is about to end: then this waits, and hangs if it does not. */
+    /* Reaps a child whose waitpid() was made to fail. If the fault was ECHILD, the library believes
+     * that no child exists while it is still ending: this call waits for it, and hangs if it does
+     * not end. */
     while (waitpid(-1, NULL, fault->error == ECHILD ? 0 : WNOHANG) > 0)
         ;
     if (waitpid(-1, NULL, WNOHANG) == 0)
@@ -141,7 +141,8 @@ __attribute__((noreturn)) static void live(const struct scenario *scenario,
 
 /* ---- the faults ---- */
 
-/* Runs the scenario with this fault, or none; says so, and returns false, if it ends badly. */
+/* Runs the scenario with this fault, or without one. After a bad end it reports that and returns
+ * false. */
 static bool run(const struct scenario *scenario, struct fault *fault, struct census *census)
 {
     fflush(stdout);
@@ -161,8 +162,8 @@ static bool run(const struct scenario *scenario, struct fault *fault, struct cen
     return good;
 }
 
-/* How many of the faults are tried: those that are the next ones of `wanted` among `all`. `missed`
- * are those whose call did not come: how often a process sleeps or looks again varies. */
+/* Selects `wanted` of `all` faults, spread evenly. `missed` counts the ones whose call did not
+ * occur, because the number of sleeps and polls varies. */
 struct turn {
     long wanted, all, seen, tried, missed, bad;
 };
@@ -173,7 +174,7 @@ static bool is_next(struct turn *turn)
     return turn->wanted >= turn->all || turn->seen * turn->wanted / turn->all != before;
 }
 
-/* Of the call at this place, among those of its number, from 1. */
+/* The index of this call among the calls with its number, from 1. */
 static unsigned turn_of(const struct census *census, unsigned call)
 {
     unsigned count = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* threads.c - 64 threads that open contexts, look for plugins again, compute, and close them. */
+/* threads.c - 64 threads that open contexts, rescan, compute and close them. */
 #define _GNU_SOURCE
 #include "soak.h"
 
@@ -11,7 +11,7 @@
 static atomic_long left;
 static struct hw_context *common; /* of all threads */
 
-/* A plugin that comes and goes; what was found of it stays. */
+/* Rescans while a plugin comes and goes. Devices found before must stay. */
 static void look_again(struct hw_context *own, long turn)
 {
     if (turn % 32 == 0)
@@ -25,7 +25,7 @@ static void look_again(struct hw_context *own, long turn)
         die("the good plugin is not used any more: %s", hw_message());
 }
 
-/* The device that computes is the CPU plugin's, if that was built. */
+/* The CPU plugin computes, if it was built. */
 static void *open_and_compute(void *path)
 {
     for (long turn; (turn = atomic_fetch_sub(&left, 1)) > 0;) {

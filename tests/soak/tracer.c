@@ -116,7 +116,7 @@ const char *call_name(int number)
 
 /* ---- marks ---- */
 
-/* A call that does nothing: no signal has this number. */
+/* Marks are system calls without an effect: no signal has this number. */
 #define MARK_BEGIN 4242
 #define MARK_END   4243
 
@@ -174,7 +174,8 @@ static void skip(pid_t id, int number)
         ptrace(PTRACE_POKEUSER, id, offsetof(struct user_regs_struct, orig_rax), -1L);
 }
 
-/* -1: one that cannot fail. Waking does not, and the C library ends a process in which it does. */
+/* Returns -1 for a call that cannot fail: waking never fails, and the C library aborts if it
+ * does. */
 static int number_of(const struct __ptrace_syscall_info *info)
 {
     const bool wakes = info->entry.nr == SYS_futex &&
@@ -218,7 +219,7 @@ static void leave(const struct tracing *tracing, struct traced *traced)
     traced->failing = false;
 }
 
-/* What a process of the last role starts is left alone. */
+/* Children of a ROLE_WORKER process get no faults. */
 static void adopt(struct tracing *tracing, const struct traced *parent)
 {
     unsigned long child;
@@ -233,7 +234,7 @@ static void adopt(struct tracing *tracing, const struct traced *parent)
     traced->held = false;
 }
 
-/* Continues a process that has stopped; the signal to deliver. */
+/* Handles a stop of a process. Returns the signal to deliver. */
 static int react(struct tracing *tracing, struct traced *traced, int status)
 {
     const int signal_number = WSTOPSIG(status), event = status >> 16;

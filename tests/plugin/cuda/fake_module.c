@@ -164,7 +164,7 @@ int fake_function_set(void *handle, int attribute, int value)
     return SUCCESS;
 }
 
-/* Counts parameters in PTX only: ".param .u64 name," and so on. */
+/* Reads a parameter from PTX: ".param .u64 name," and so on. */
 int fake_function_parameter(void *handle, size_t index, size_t *offset, size_t *bytes)
 {
     const struct function *function = handle;
