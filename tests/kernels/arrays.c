@@ -23,7 +23,8 @@ void release(void)
         free(held[--held_count]);
 }
 
-/* Whether elements come in blocks, of as many as the dtype with the same number. */
+/* The number of elements in a block of this type. Storage types and dtypes have the same
+ * numbers. */
 static i64 block_of(int type)
 {
     const i64 block = hw_dtype_block(type);

@@ -18,7 +18,7 @@ kernels_of()
     fi
 }
 
-# What is put in front of the kernels of a variant.
+# Prints the definitions for the kernels of a variant.
 define()
 {
     act=${1%:*} wgt=${1#*:}
@@ -44,7 +44,7 @@ skip()
     exit 77
 }
 
-# The first of the named programs that is there.
+# Prints the first of these programs that is installed.
 find_program()
 {
     for program; do
@@ -53,7 +53,7 @@ find_program()
     return 1
 }
 
-# What every program begins with, in dialect $1.
+# Prints the beginning of every program in dialect $1.
 begin()
 {
     # shellcheck disable=SC2086 # a list of files
@@ -77,7 +77,7 @@ assemble()
     done
 }
 
-# What was made ($1) has as many lines with $2 as there are kernels.
+# Fails unless the compiler's output ($1) has one line with $2 per kernel.
 count()
 {
     found=$(grep -c -e "$2" "$1") || true
@@ -110,7 +110,7 @@ opencl)
     done
     cat "$work"/*.ll >"$work/all.ll"
     count "$work/all.ll" '^define .*spir_kernel'
-    # A function that names group memory is one that PoCL before 4.0 gets wrong: see LOCAL_FUNC.
+    # PoCL before 4.0 miscompiles functions that name group memory: see LOCAL_FUNC.
     awk '/^@.* addrspace\(3\) / { memory[$1] }
         /^}/ { name = "" }
         /^define / && !/spir_kernel/ { name = $0 }

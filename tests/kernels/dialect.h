@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* dialect.h - the dialect that the tests compile kernels with: plain C with one
- * work-item per group or, with IN_GROUPS, groups of many; then args.h and the prelude. */
+/* dialect.h - the dialect in which the tests compile kernels: plain C with one work-item per group
+ * or, with IN_GROUPS, groups of many; then args.h and the prelude. */
 #ifdef IN_GROUPS
 #include "group.h"
 #else

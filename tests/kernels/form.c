@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One form of the portable kernels, in the dialect that the tests run them in. */
+/* One form of the portable kernels, in the tests' dialect. */
 #ifdef IN_GROUPS
 #define DIALECT "group.h"
 #endif

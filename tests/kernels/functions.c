@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The functions of the prelude in loops, compiled with the flags that kernels are built with. */
+/* The functions of the prelude in loops, compiled with the flags for kernels. */
 #include "dialect.h"
 
 #define SWEEP(function)                                                                    \

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* group.c - runs a group of a kernel: its work-items are coroutines on one thread. In each
- * round, every one of them runs up to its next barrier: first to last, then last to first,
- * in turn. So a work-item that needs what another one writes, without a barrier in between,
- * finds the old value in one of the two orders, each time. */
+/* group.c - runs a group of a kernel: its work-items are coroutines on one thread. In each round,
+ * every work-item runs up to its next barrier, in alternating order: first to last, then last to
+ * first. A work-item that reads another one's result without a barrier in between finds the old
+ * value in one of the two orders, each time. */
 
-/* The checks of longjmp() that come with this refuse to enter another stack. */
+/* Fortified longjmp() refuses to switch to another stack. */
 #undef _FORTIFY_SOURCE
 
 #include "run.h"
@@ -20,7 +20,7 @@
 #define ASAN 0
 #endif
 
-/* AddressSanitizer has to be told before another stack is used, and afterwards. */
+/* AddressSanitizer must be told before and after a switch to another stack. */
 #if ASAN
 #include <sanitizer/common_interface_defs.h>
 #define LEAVING(save, to)           __sanitizer_start_switch_fiber(save, (to)->bottom, (to)->size)
@@ -30,10 +30,9 @@
 #define ENTERED(save, bottom, size) ((void)(save))
 #endif
 
-/* AddressSanitizer forgets what it knows of a whole stack whenever longjmp() leaves it,
- * because frames may end by that. Here none does, and the marks of all of them are worth
- * keeping: the compiler's own jumps, in functions without instrumentation, keep them. It also
- * saves three system calls a jump. */
+/* AddressSanitizer unpoisons a whole stack whenever longjmp() leaves it, because frames may end by
+ * that. No frame ends here, so its marks are worth keeping. The compiler's own jumps, in functions
+ * without instrumentation, keep them, and save three system calls per jump. */
 #if ASAN && defined(__x86_64__)
 typedef void *point[5];
 #define MARK(at) __builtin_setjmp(at)
@@ -82,7 +81,7 @@ void group_barrier(int line)
     change(&item[group_item], &caller);
 }
 
-/* One work-item of every group, one after the other. */
+/* Runs one work-item of every group, one group after the other. */
 static void run_item(void)
 {
     ENTERED(NULL, &caller.bottom, &caller.size);
@@ -93,7 +92,7 @@ static void run_item(void)
     }
 }
 
-/* Starts a work-item, which comes back at once and waits for a group. */
+/* Starts a work-item, which immediately switches back and waits for a group. */
 static void start(int i)
 {
     ucontext_t first;
@@ -115,7 +114,7 @@ static void start(int i)
     ENTERED(save, NULL, NULL);
 }
 
-/* All of them are at the same barrier, or all have ended. */
+/* Fails unless all work-items are at the same barrier, or all have ended. */
 static void check_together(void)
 {
     for (int i = 1; i < GROUP; i++)
@@ -127,7 +126,7 @@ static void check_together(void)
 
 void group_run(portable_fn *kernel, i64 group, const void *args, void *const *pointers)
 {
-    static bool started; /* and at the end of a group, unless a test failed */
+    static bool started; /* true at the end of a group, too, unless a test failed */
 
     for (int i = 0; i < GROUP && !started; i++)
         start(i);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The dialect in plain C with groups of many work-items, as on a GPU: coroutines that take
- * turns at every barrier (group.c). It runs the paths that GROUP == 1 never takes. */
+/* The dialect in plain C with groups of many work-items, as on a GPU: coroutines that alternate at
+ * every barrier (group.c). It runs the paths that GROUP == 1 never takes. */
 #ifndef KERNELS_TEST_GROUP_H
 #define KERNELS_TEST_GROUP_H
 
@@ -24,7 +24,7 @@ typedef float vec;
 
 /* The work-item whose turn it is. */
 extern int group_item;
-/* Returns when all others have reached the barrier in this line, too. */
+/* Returns once all other work-items have reached this line's barrier, too. */
 void group_barrier(int line);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* run.h - shared by the files run_*.c: arrays of any storage type, comparison with a
- * definition in double precision, and running the groups of a kernel. Each of these
- * files is one family of tests; test_kernels.c runs them all. */
+/* run.h - shared by the files run_*.c: arrays of any storage type, comparison with a definition in
+ * double precision, and running the groups of a kernel. Each of these files is one family of tests;
+ * test_kernels.c runs them all. */
 #ifndef KERNELS_TEST_RUN_H
 #define KERNELS_TEST_RUN_H
 
@@ -34,12 +34,12 @@ extern const struct portable_kernels portable_mixed_base;
     extern const struct portable_kernels portable_##act##_##wgt##_base;
 #include "kernels.def"
 
-/* LAUNCH(&portable_mixed_base, copy, groups, &args, dst, src): all groups of a kernel. */
+/* LAUNCH(&portable_mixed_base, copy, groups, &args, dst, src): runs all groups of a kernel. */
 #define LAUNCH(form, name, groups, args, ...)                                              \
     launch((form)->kernel[PORTABLE_##name], groups, args,                                  \
            (const void *const[]){ __VA_ARGS__ })
 void launch(portable_fn *kernel, i64 groups, const void *args, const void *const *pointers);
-/* group.c: one group, whose work-items take turns. */
+/* group.c: runs one group, whose work-items alternate. */
 void group_run(portable_fn *kernel, i64 group, const void *args, void *const *pointers);
 
 /* The number of pieces of `size` in n; the last piece may be smaller. */
@@ -64,7 +64,7 @@ struct array new_array(int type, i64 n);
 struct array random_array(int type, i64 n, double size);
 /* n zeros. */
 double *numbers(i64 n);
-/* Memory for other uses. It and all of the above live until release(). */
+/* Memory for other purposes. release() frees it and all arrays above. */
 void *hold(size_t bytes);
 void release(void);
 
@@ -80,8 +80,8 @@ double half_value(unsigned h);
 /* The positions of the elements of a contiguous operand [.., n1, n2, cols]. */
 struct place packed(int type, i64 n1, i64 n2, i64 cols);
 
-/* Fails unless the array equals the numbers, by the norm of the difference: within the
- * precision of its storage type, or within `bound` if that is larger. */
+/* Fails unless the array equals the numbers. The norm of the difference must be within the
+ * precision of the storage type, or within `bound` if that is larger. */
 void check(const char *what, struct array got, const double *want, double bound);
 
 #endif

@@ -40,8 +40,8 @@ static void get_rows_case(int to, int from, i64 cols)
     release();
 }
 
-/* Batches 2 x 4 of y read batches 2 x 2 of the table, with numbers for batches 1 x 2. Of i64
- * numbers all bits count. */
+/* Batches 2 x 4 of y read batches 2 x 2 of the table, with numbers for batches 1 x 2. All bits of
+ * i64 numbers count. */
 static void get_rows_of_batches(void)
 {
     enum { COLS = 3, WIDE = 2 };
@@ -93,7 +93,7 @@ static void test_get_rows(void **state)
     get_rows_of_batches();
 }
 
-/* The picked row that table row r becomes, or -1: it stays as it was. */
+/* The picked row that table row r becomes; -1: unchanged. */
 static int source_of(int r)
 {
     for (int i = 0; i < PICKED; i++)
@@ -102,8 +102,8 @@ static int source_of(int r)
     return -1;
 }
 
-/* What quantising numbers of -1 to 1 may be off by: half a step, and in the K types what a
- * share of the scale or the minimum costs. */
+/* The error of quantising numbers from -1 to 1: half a step, and in the K types the rounding of the
+ * scale or the minimum. */
 static double coarseness(int type)
 {
     switch (type) {
@@ -176,7 +176,7 @@ static void copy_transposed(int to, int from)
     release();
 }
 
-/* To blocks, which may be off by half a step between two codes, and back. */
+/* To blocks, with an error of up to half a step between two codes, and back. */
 static void copy_blocks(int block, int type)
 {
     const i64 cols = 2 * ELEMENT_SPAN + 3 * hw_dtype_block(block);

@@ -12,8 +12,8 @@ struct matmul_types {
     int c, a, b, bias; /* bias 0: none */
 };
 
-/* Two batches that share b; a padded, so that strides are not extents. matmul_vec where it
- * may be used. */
+/* Two batches that share b. a is padded, so that strides differ from extents. Uses matmul_vec where
+ * possible. */
 static void matmul_case(struct matmul_shape s, struct matmul_types type)
 {
     const i64 a_rows = s.transpose_a ? s.k : s.m, a_cols = (s.transpose_a ? s.m : s.k) + 3;
@@ -94,7 +94,7 @@ struct choices {
     int tokens, used, experts, n, k, shared;
 };
 
-/* No expert has every third id, and the others crowd the first experts. Rows of a and ids are
+/* Every third id selects no expert, the others crowd the first experts. Rows of a and ids are
  * padded. */
 static void matmul_id_case(struct choices s, struct matmul_types type)
 {
@@ -286,7 +286,7 @@ struct attention_case {
     float slopes[8], sinks[8];
 };
 
-/* One query of one head, its row of q and y, and the row of k and v that its key 0 is. */
+/* One query of one head, its row of q and y, and the row of k and v that holds its key 0. */
 struct attention_query {
     i64 query, head, row, keys;
     int length; /* keys in use */
@@ -305,7 +305,7 @@ static double attention_bias(const struct attention_case *c, struct attention_qu
     return bias == -INFINITY ? bias : slope * bias;
 }
 
-/* The scores of all keys in use; answers the largest. */
+/* The scores of all keys in use; returns the largest. */
 static double attention_scores(const struct attention_case *c, struct attention_query at,
                                double *scores)
 {
@@ -352,8 +352,7 @@ static int clamped(int length, int keys_max)
     return length < 0 ? 0 : length > keys_max ? keys_max : length;
 }
 
-/* Several batches have lengths of their own: one as it is, one beyond the cache, one below
- * zero. */
+/* Several batches have their own lengths: one unchanged, one beyond the cache, one below zero. */
 static void attention_case(struct attention_shape s)
 {
     const i64 queries = (i64)s.queries * s.heads, keys = (i64)s.keys_max * s.kv_heads;

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-/* One pair of storage types with the kernels compiled for it. */
+/* A pair of storage types with the kernels compiled for it. */
 struct variant {
     int x, w;
     const struct portable_kernels *form;
@@ -22,7 +22,7 @@ static bool is_plain(const struct variant *v)
     return v->x == v->w;
 }
 
-/* kind: 0 plain, 1 huge where that fits, 2 tiny, 3 without a weight. */
+/* kind: 0 plain, 1 huge where the type allows, 2 tiny, 3 without a weight. */
 static void rmsnorm_case(const struct variant *v, i64 cols, int kind)
 {
     const i64 rows = 3;
@@ -50,8 +50,8 @@ static void rmsnorm_case(const struct variant *v, i64 cols, int kind)
     check("rmsnorm", y, want, 0);
 }
 
-/* kind: 0 plain, 1 huge where that fits, 2 a mean that is large beside the deviations, without
- * bias, 3 neither weight nor bias, in place. */
+/* kind: 0 plain, 1 huge where the type allows, 2 a large mean with small deviations, without bias,
+ * 3 neither weight nor bias, in place. */
 static void layernorm_case(const struct variant *v, i64 cols, int kind)
 {
     const i64 rows = 3;
@@ -87,7 +87,7 @@ static void layernorm_case(const struct variant *v, i64 cols, int kind)
     check("layernorm", y, want, 0);
 }
 
-/* The rows lie one batch apart; y takes the place of x. */
+/* The rows are one batch apart; y replaces x. */
 static void add_rmsnorm_case(const struct variant *v, i64 cols, int kind)
 {
     (void)kind;
@@ -131,7 +131,7 @@ enum softmax_kind {
     SOFTMAX_KINDS
 };
 
-/* What softmax computes of each row, which is a head of its own; the mask is shared. */
+/* The inputs of softmax: each row is a head, and the mask is shared. */
 struct softmax_rows {
     i64 cols;
     struct array x, mask;
@@ -157,8 +157,7 @@ static void softmax_row(const struct softmax_rows *s, const struct softmax_args 
                                 : exp(t[i] - top) / sum;
 }
 
-/* Each kind six times: as it is and as a logarithm, with three types of masks. y takes the
- * place of x. */
+/* Each kind six times: probabilities and logarithms, with three types of masks. y replaces x. */
 static void softmax_case(const struct variant *v, i64 cols, int kind)
 {
     const enum softmax_kind what = (enum softmax_kind)(kind / 6);
@@ -253,8 +252,8 @@ static struct array divisors(int type, i64 n)
     return d;
 }
 
-/* y [2,3,cols] = a [2,1,cols] op b [1,3,cols or 1]; kind: the four ops, with rows and with
- * numbers for b. */
+/* y [2,3,cols] = a [2,1,cols] op b [1,3,cols or 1]; kind: the four ops, with rows and with single
+ * numbers as b. */
 static void pair_case(const struct variant *v, i64 cols, int kind)
 {
     static const enum portable kernels[] = { [BINARY_ADD] = PORTABLE_add,
@@ -332,7 +331,7 @@ static void test_binary(void **state)
     }
 }
 
-/* By the formulas; the tests of the functions are in run_values.c. */
+/* By the formulas; run_values.c tests the functions themselves. */
 static double activated(const struct activation *f, double x)
 {
     switch (f->kind) {
@@ -395,7 +394,7 @@ static void scale_case(const struct variant *v, i64 cols, int kind)
     check("scale", x, want, 0);
 }
 
-/* Rows: any numbers, all -inf, all alike, zeros of both signs, infinities with NaN. */
+/* Rows: random numbers, all -inf, all equal, zeros of both signs, infinities with NaN. */
 static void argmax_case(const struct variant *v, i64 cols, int kind)
 {
     (void)kind;
@@ -425,7 +424,7 @@ static void argmax_case(const struct variant *v, i64 cols, int kind)
     assert_memory_equal(got, want, sizeof got);
 }
 
-/* Rows with many equal elements, with NaNs, of one value. k: by kind 1, 7, all. */
+/* Rows with many equal elements, with NaNs, and of a single value. k by kind: 1, 7, all. */
 static void top_k_case(const struct variant *v, i64 cols, int kind)
 {
     enum { ROWS = 3 };
@@ -451,7 +450,8 @@ static void top_k_case(const struct variant *v, i64 cols, int kind)
     LAUNCH(v->form, top_k, ROWS, &a, got, x.at, a.has_values ? values.at : NULL);
     for (int r = 0; r < ROWS; r++)
         for (int n = 0; n < k; n++) {
-            /* So many elements are before this one: those above it, and equals in front. */
+            /* `before` counts the elements that precede this one: larger ones, and equal ones at
+             * lower indices. */
             const i64 index = got[r * k + n];
             assert_true(index >= 0 && index < cols);
             const double mine = get(x, r * cols + index);
@@ -557,8 +557,8 @@ static void test_rope(void **state)
             }
 }
 
-/* A kernel on rows of every length, and in how many kinds of each; `weighted`: also where
- * the weight's type is another one. */
+/* Runs a kernel on rows of every length, in a number of kinds each; `weighted`: also where the
+ * weight has another type. */
 struct row_kernel {
     void (*run)(const struct variant *v, i64 cols, int kind);
     int kinds;

@@ -34,8 +34,7 @@ static void test_f16_round_trip(void **state)
     }
 }
 
-/* Nearest, ties to even: on, just below and just above the middle of every two
- * neighbours. */
+/* Nearest, ties to even: at, just below and just above the midpoint of every two neighbours. */
 static void test_f16_rounding(void **state)
 {
     (void)state;
@@ -95,8 +94,8 @@ static double ulps(float got, double want)
     return fabs((double)got - want) / ldexp(1, (e < -125 ? -125 : e) - 24);
 }
 
-/* The worst error of `f` against `truth` over floats with bits first .. end, both signs
- * if asked. */
+/* The worst error of `f` against `truth` over floats with bits first .. end, of both signs if
+ * requested. */
 static double worst_ulps(void (*f)(float *, const float *, int), double (*truth)(double),
                          u32 first, u32 end, int negative)
 {
@@ -197,7 +196,7 @@ static void test_quantisers(void **state)
     for (int n = 0; n < 3000; n++) {
         for (int i = 0; i < SUPER; i++) {
             const double v = random_unit();
-            /* every other block lies on and beside the boundaries between two codes */
+            /* every other block is at and near the boundaries between two codes */
             x[i] = n % 2 ? (float)v : (float)(floor(v * 15) / 2 * (n % 4 == 2 ? 1.0 : 0.3));
         }
         for (int run = 0; run < SUPER && n % 2 == 0; run += 32)
@@ -220,7 +219,7 @@ static void encoded_as_ggml(void *user, int32_t type, const float *x, const u8 *
     golden_same_blocks(type, got, blocks, bytes);
 }
 
-/* In pieces of 32, and one by one, as work-items of a group do. */
+/* In pieces of 32, and one by one, as work-items of a group decode them. */
 static void decoded_as_ggml(void *user, int32_t type, const float *x, const u8 *blocks,
                             size_t bytes)
 {
@@ -244,8 +243,8 @@ static void test_golden_blocks(void **state)
     golden_walk(encoded_as_ggml, decoded_as_ggml, NULL);
 }
 
-/* The scale of a block so small that 1 / scale is infinite is 0 in f16, so every element
- * decodes to 0: the codes are those of zeros. */
+/* The scale of a block so small that 1 / scale is infinite is 0 in f16, so every element decodes to
+ * 0: the codes are those of zeros. */
 static void test_tiny_blocks(void **state)
 {
     static const float sizes[] = { 1e-45f, 1e-40f, 1e-38f, 3e-37f };

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* golden.h - the file blocks.bin: what GGML's reference (version 0.21.0, quantize_row_*_ref and
- * dequantize_row_*, built for x86-64 without fused products) makes of 256 elements of every
- * block type. Little-endian:
+/* golden.h - the file blocks.bin: the results of GGML's reference (version 0.21.0,
+ * quantize_row_*_ref and dequantize_row_*, built for x86-64 without fused products) for 256
+ * elements of every block type. Little-endian:
  *
  *   u32 inputs, u32 outputs
  *   inputs times:  256 f32, then for each block type, in the order of HW_DTYPES, its blocks
- *   outputs times: for each block type, random blocks, then the 256 f32 that they stand for
+ *   outputs times: for each block type, random blocks, then the 256 f32 decoded from them
  *
- * The inputs are normal, uniform, on and beside the middle of two codes, of magnitudes from
+ * The inputs are normal, uniform, at and beside the midpoint of two codes, of magnitudes from
  * 1e-20 to 1e38 in one block and in different ones, constant, zero, partly zero, of one sign,
  * and far from zero. */
 #ifndef VERIFY_GOLDEN_H
@@ -25,8 +25,8 @@
 
 enum { GOLDEN_ELEMENTS = 256 };
 
-/* Called for each type of each input: `blocks` is what becomes of `x`; and for each type of
- * each output: `x` is what `blocks` stand for. */
+/* Called for each type of each input, where `blocks` encodes `x`, and for each type of each output,
+ * where `x` decodes `blocks`. */
 typedef void golden_fn(void *user, int32_t dtype, const float *x,
                        const unsigned char *blocks, size_t bytes);
 
@@ -72,7 +72,7 @@ static inline void golden_walk(golden_fn *encoded, golden_fn *decoded, void *use
     fclose(file);
 }
 
-/* The first byte that differs, for a message; `bytes` if none does. */
+/* The index of the first byte that differs, for a message; `bytes` if none does. */
 static inline size_t golden_differs(const void *a, const void *b, size_t bytes)
 {
     const unsigned char *x = a, *y = b;
@@ -82,7 +82,7 @@ static inline size_t golden_differs(const void *a, const void *b, size_t bytes)
     return i;
 }
 
-/* Fails unless the floats have the same bits; a NaN may be any other. */
+/* Fails unless the floats have the same bits; NaNs may differ. */
 static inline void golden_same_floats(int32_t dtype, const float *got, const float *want)
 {
     for (int i = 0; i < GOLDEN_ELEMENTS; i++)

@@ -50,7 +50,7 @@ struct cache {
     const char *level, *type, *size, *cores;
 };
 
-/* A core with its caches, the last of level NULL. */
+/* Adds a core with its caches; the list ends with a NULL level. */
 static void add_core(int core, const struct cache *caches)
 {
     char folder[128];
@@ -70,7 +70,7 @@ static void add_core(int core, const struct cache *caches)
     }
 }
 
-/* Four cores, two and two behind a third level each; one more core is switched off. */
+/* Four cores in pairs that share a third level; a fifth core is offline. */
 static void test_parts_of_the_last_level(void **state)
 {
     static const char *const alone[] = { "0", "1", "2", "3" };
@@ -93,7 +93,7 @@ static void test_parts_of_the_last_level(void **state)
     assert_false(cache_of_level(root, 4, &found));
 }
 
-/* Two levels only, each core's own; an instruction cache is none of data. */
+/* Only two levels, private to each core. An instruction cache does not count as a data cache. */
 static void test_no_third_level(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* test_cases.c - the cases of the admission test: a faulty one would be blamed on a plugin, and an
- * op without any would never be tested there. Nor is a plugin blamed where memory runs out: the
- * linker puts the functions below in front of the system's (--wrap). */
+/* test_cases.c - the cases of the admission test: a faulty case would be blamed on a plugin, and an
+ * op without cases would never be tested. A lack of memory must not be blamed on a plugin either:
+ * the linker puts the functions below in front of the system's (--wrap). */
 #include "bench.h"
 #include "problem.h"
 #include "verify.h"
@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-/* The n-th allocation from here fails; 0: none does. */
+/* Makes the n-th allocation from here fail; 0: none. */
 static unsigned left;
 
 void *__real_malloc(size_t size);
@@ -60,8 +60,8 @@ static void test_admission(void **state)
             fail_msg("%s has no case with f32, with f16 or with bf16", hw_op_name(op));
 }
 
-/* Where ops are measured as a graph, all that they only read is in a buffer that says so, as
- * weights of a model are: kernels may read it early. */
+/* When ops are measured as a graph, operands that no op writes are in a read-only buffer, like a
+ * model's weights: kernels may read them early. */
 static void test_constants(void **state)
 {
     static const char *const texts[] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test_oracle.c - the oracle itself: number formats against their definitions, over all
- * codes, and ops small enough to compute by hand. */
+/* test_oracle.c - the oracle itself: number formats against their definitions, over all codes, and
+ * ops small enough to compute by hand. */
 #include "golden.h"
 #include "oracle.h"
 #include "storage.h"
@@ -25,8 +25,8 @@ static uint32_t encoded(int32_t dtype, double value)
     return (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8;
 }
 
-/* Neighbours in code are neighbours in value; each code comes back; what lies between two
- * goes to the nearer one, and what lies in the middle to the even one. */
+/* Neighbouring codes are neighbouring values, and each code survives a round trip. Values between
+ * two codes go to the nearer one, midpoints to the even one. */
 static void check_codes(int32_t dtype, uint32_t infinity)
 {
     for (uint32_t code = 0; code < infinity; code++) {
@@ -190,7 +190,7 @@ static void test_matmul(void **state)
     }
 }
 
-/* Of four batches of c, two neighbours share one of b. */
+/* c has four batches: two neighbours share one batch of b. */
 static void test_matmul_batches(void **state)
 {
     struct small s;
@@ -335,7 +335,7 @@ static void test_attention(void **state)
     }
 }
 
-/* The values that are known without a computer: at -2, 0 and 2, or from tables. */
+/* Values that are known without a computer: at -2, 0 and 2, or from tables. */
 static void test_activations(void **state)
 {
     static const struct {

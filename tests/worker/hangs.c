@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A plugin whose silu is right, and after which some other function does not return: which one, the
- * first number says (hangs.h). */
+/* A plugin with a correct silu, after which another function does not return. The first number
+ * selects the function (hangs.h). */
 #define _GNU_SOURCE
 #define NAME    "hangs"
 #define CHANGES 1
@@ -64,7 +64,7 @@ static void close_plugin(void *self)
     pass(HANGS_CLOSE);
 }
 
-/* ---- events, which are complete when they are recorded ---- */
+/* ---- events, which are complete when recorded ---- */
 
 static int32_t event_create(void *device, uint32_t flags, void **event)
 {

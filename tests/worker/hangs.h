@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* hangs.h - what the silu of hangs does if its first number is one of these. */
+/* hangs.h - the first numbers that make the silu of hangs misbehave, and their effects. */
 #ifndef HANGS_H
 #define HANGS_H
 
 enum hangs {
-    HANGS_OP = 101, /* at once; the others: when it is next asked for this */
+    HANGS_OP = 101, /* hangs immediately; the others: in the next call of this function */
     HANGS_WAIT,
     HANGS_EVENT,
     HANGS_QUEUE,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A plugin that works only when its queue is waited for: whoever uses a result too early gets what
- * was there before. It imports memory of the host, and has memory of its own, which the host does
- * not see. It has events, none of which is ever recorded. */
+/* A plugin that does its work only when its queue is waited for: a premature use of a result finds
+ * the old contents. It imports host memory, and has memory of its own that the host does not see.
+ * Its events are never recorded. */
 #define CHANGES 1
 #include "minimal.h"
 
@@ -9,13 +9,13 @@
 
 enum { ROOM = 64 };
 
-/* One of both, whose buffers live until the queue is waited for. */
+/* One of the two; its buffers live until the queue is waited for. */
 struct work {
     struct hw_silu silu;
     struct hw_transfer transfer;
 };
 
-/* Of the one queue that the test opens. */
+/* The work of the test's only queue. */
 static struct work list[ROOM];
 static int count;
 

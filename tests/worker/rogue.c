@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A plugin whose silu is right, unless the first number is one of enum act: then it does what no
- * plugin should. Its memory is its own, so the library reaches it by transfers. */
+/* A plugin with a correct silu, unless the first number is one of enum act: then it misbehaves. It
+ * has its own memory, so the library reaches it by transfers. */
 #define _GNU_SOURCE
 #define NAME    "rogue"
 #define CHANGES 1
@@ -15,7 +15,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* All that the process shares with the library. */
+/* All memory that the process shares with the library. */
 static void *scribble(void *unused)
 {
     char line[512];

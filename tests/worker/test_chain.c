@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test_chain.c - the worker's side of a graph, when memory runs out: it has all of its nodes, or
- * there is none. */
+/* test_chain.c - the worker's side of a graph when memory runs out: the graph has all of its nodes,
+ * or does not exist. */
 #include "server.h"
 
 #include "../core/shortage.h"
@@ -32,7 +32,7 @@ bool server_view(struct server *server, const struct wire_view *view,
     return true;
 }
 
-/* ---- the plugin, whose graph is the number of its nodes ---- */
+/* ---- the plugin, whose graph is its number of nodes ---- */
 
 static int graphs;
 
@@ -79,7 +79,7 @@ struct node {
     struct wire_view view;
 };
 
-/* Builds a graph of a few nodes. HW_OK: its number. */
+/* Builds a graph of a few nodes. HW_OK: `number` is set. */
 static int32_t build(struct server *server, uint32_t *number)
 {
     const struct hw_tensor x = { .dtype = HW_F32,
@@ -124,7 +124,7 @@ static void test_shortage(void **state)
         free(server.graphs.list);
         pthread_mutex_destroy(&server.graphs.lock);
     }
-    /* The graph, its list of nodes, a copy of each, what the plugin makes, its number. */
+    /* The graph, its list of nodes, a copy of each node, the plugin's graph, its number. */
     assert_int_equal(failures, 2 + NODES + 2);
 }
 

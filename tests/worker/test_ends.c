@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test_ends.c - worker mode when memory, file sizes or time run out: the application goes on, and
- * is told why. */
+/* test_ends.c - worker mode when memory, file sizes or time run out: the application continues and
+ * gets the reason. */
 #define _GNU_SOURCE
 #include "rogue.h"
 
@@ -23,7 +23,7 @@
 
 #include <cmocka.h>
 
-/* ---- a system that lacks memory for a moment ---- */
+/* ---- simulating a system that lacks memory for a moment ---- */
 
 static int shortage; /* the error number; 0: none */
 
@@ -103,7 +103,7 @@ static pid_t process_of(struct hw_context *context)
     return process;
 }
 
-/* The plugin stopped for lack of memory, and the message says so. */
+/* Fails unless the plugin stopped for lack of memory, with that message. */
 static void check_no_memory(int error)
 {
     struct hw_context *context = open_with(CPU);
@@ -127,7 +127,7 @@ static struct hw_queue *open_queue(struct hw_context *context)
 
 /* ---- the tests ---- */
 
-/* A buffer that cannot be shared now can be shared later: the device is not lost. */
+/* Sharing a buffer fails now and works later: the device is not lost. */
 static void test_shortage(void **state)
 {
     struct hw_context *context = open_with(CPU);
@@ -149,7 +149,7 @@ static void test_shortage(void **state)
     shortage = 0;
 }
 
-/* The size of files is limited: no signal ends the application. */
+/* The size of files is limited, but no signal ends the application. */
 static void test_file_size(void **state)
 {
     struct rlimit before, less;
@@ -170,7 +170,7 @@ static void test_file_size(void **state)
     hw_close(context);
 }
 
-/* What ended it is said, however much it has logged. */
+/* The message names the worker's end, however much the worker has logged. */
 static void test_babble(void **state)
 {
     struct hw_context *context = open_with(ROGUE);
@@ -182,7 +182,7 @@ static void test_babble(void **state)
     hw_close(context);
 }
 
-/* The process lives on, and with it the plugin's queue, which is closed as any other. */
+/* The worker process continues, and its plugin's queue is closed like any other. */
 static void test_closes_lost_queue(void **state)
 {
     struct hw_context *context = open_with(ROGUE);
@@ -232,7 +232,7 @@ static int sacrifice(pid_t of)
     return value;
 }
 
-/* If memory runs out, the worker is no more to be ended than the application. */
+/* If memory runs out, the kernel must not kill the worker before the application. */
 static void test_sacrifice(void **state)
 {
     struct hw_context *context = open_with(CPU);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test_helper.c - worker mode without hw-worker: this program is linked with the library's objects,
- * beside which there is none. The plugin stops with a reason; it is never loaded here instead. */
+ * which have no hw-worker beside them. The plugin stops with a reason and is never loaded here
+ * instead. */
 #include <hw/hw.h>
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* test_late.c - a plugin in worker mode that does not return: its process is stopped, the message
- * says why, and all else goes on. One that takes its time is left alone. */
+ * says why, and everything else continues. A slow plugin is not stopped. */
 #define _GNU_SOURCE
 #include "hangs.h"
 
@@ -122,7 +122,7 @@ static enum hw_status close_queue(struct hw_queue *queue)
     return HW_LOST; /* the log says so */
 }
 
-/* `then`: what is called after the op; NULL: hw_close(). */
+/* `then`: called after the op; NULL: hw_close(). */
 static const struct {
     enum hangs what;
     const char *call, *seconds;
@@ -186,7 +186,7 @@ static void test_hangs(void **state)
 
 /* ---- what takes its time ---- */
 
-/* A chain of ops that takes longer than one may, and a queue that waits for it. */
+/* A chain of ops that takes longer than a single op may, and a queue that waits for it. */
 static void test_chain(void **state)
 {
     enum { OPS = 3000000 / MOMENT };
@@ -217,7 +217,7 @@ static pid_t parent_of(pid_t process)
     return (pid_t)parent;
 }
 
-/* A queue whose silu the library does not wait for, and its processes. */
+/* A queue with a silu that the library has not waited for, and its processes. */
 struct fixture {
     struct hw_context *context;
     struct hw_queue *queue;
@@ -243,7 +243,7 @@ static void *thaw(void *of)
     return NULL;
 }
 
-/* Time in which no process of the worker runs does not count, also if the library waits. */
+/* Time in which the worker's processes are stopped does not count, even if the library waits. */
 static void test_frozen(void **state)
 {
     struct fixture f = make();
@@ -261,7 +261,7 @@ static void test_frozen(void **state)
     hw_close(f.context);
 }
 
-/* ---- a watcher that somebody has stopped ---- */
+/* ---- a stopped watcher ---- */
 
 static void check_contains(const char *text, const char *words)
 {
@@ -269,7 +269,7 @@ static void check_contains(const char *text, const char *words)
         fail_msg("\"%s\" is not in \"%s\"", words, text);
 }
 
-/* The context is closed, and the processes with it. */
+/* Closing the context ends the processes. */
 static void check_closes(const struct fixture *f)
 {
     hw_close(f->context);
@@ -298,7 +298,7 @@ static void test_unwatched(void **state)
     check_closes(&closes);
 }
 
-/* The end of the plugin's process is told at once. */
+/* The end of the plugin's process is reported at once. */
 static void test_unwatched_end(void **state)
 {
     const struct fixture f = make();

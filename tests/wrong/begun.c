@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* begun.c - an unfinished plugin: silu of f32 vectors is right, softmax rejects
- * everything, the other slots are empty. It has no supports() and lists no rows, so only
- * a call shows what it computes. */
+/* begun.c - an unfinished plugin: silu of f32 vectors is right, softmax rejects everything, the
+ * other slots are empty. It has no supports() and lists no rows, so its ops are only known by
+ * calling them. */
 #include "reference.h"
 
 static int32_t silu(void *device, void *queue, const struct hw_silu *op)

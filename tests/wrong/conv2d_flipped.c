@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* wrong: the kernel is applied upside down, as a convolution in the strict sense does. */
+/* wrong: the kernel is applied upside down, as in a mathematical convolution. */
 #include "reference.h"
 
 /* A copy of the f32 weights with their rows in the opposite order. */

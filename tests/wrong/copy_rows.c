@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* wrong: a transfer of several rows moves only the first one. The memory is declared to
- * be the device's own, so that copies to and from the host are transfers. */
+/* wrong: a transfer of several rows moves only the first one. The memory is declared as the
+ * device's own, so that copies to and from the host are transfers. */
 #include "reference.h"
 
 static struct hw_plugin right;

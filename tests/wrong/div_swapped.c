@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* wrong: where a has one value per row and b has not, as if both had swapped places. */
+/* wrong: if a has one value per row and b has many, the two are swapped. */
 #include "reference.h"
 
 static int32_t divide(void *device, void *queue, const struct hw_div *op)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* wrong: the variance is mean(x^2) - mean(x)^2 in f32, which loses it beside a large mean. */
+/* wrong: the variance is mean(x^2) - mean(x)^2 in f32, which a large mean cancels. */
 #include "reference.h"
 
 static int32_t layernorm(void *device, void *queue, const struct hw_layernorm *op)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* wrong: an id past the last expert means the last one, instead of zeros. */
+/* wrong: an id past the last expert selects the last one, instead of zeros. */
 #include "reference.h"
 
 static int32_t matmul_id(void *device, void *queue, const struct hw_matmul_id *op)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* wrong: where c has more batches than b, batch i of c reads batch i modulo those of b. */
+/* wrong: if c has more batches than b, batch i of c reads batch i modulo b's number of batches. */
 #include "reference.h"
 
 /* The i-th matrix of a tensor of rank 3. */

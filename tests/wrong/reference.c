@@ -26,8 +26,8 @@ static void store(const struct hw_tensor *tensor, struct operand *o)
         storage_scatter(tensor, hw_tensor_address(tensor), o->exact_bytes);
 }
 
-/* A copy of equal dtypes. The tests move their arenas with it, which would take most of the
- * time if every byte became a number. */
+/* Copies equal dtypes. The tests copy their arenas with it, and converting every byte to a number
+ * would take most of the time. */
 static int32_t move(const struct hw_copy *op)
 {
     const size_t bytes = storage_bytes(op->src.dtype, storage_count(&op->src));
@@ -132,8 +132,8 @@ static void extents_of(const struct hw_tensor *t, int64_t extent[4])
     memcpy(extent + 4 - t->rank, t->extent, (size_t)t->rank * sizeof *extent);
 }
 
-/* Writes the weights of all keys in each row of y: what attention makes of values that are rows of
- * the identity. */
+/* Writes the weights of all keys to each row of y: the result of attention if the values are the
+ * rows of the identity. */
 static int32_t weights_of(const struct hw_attention *op, int64_t keys, float *weight)
 {
     struct hw_attention changed = *op;
@@ -162,7 +162,7 @@ static int32_t weights_of(const struct hw_attention *op, int64_t keys, float *we
     return status;
 }
 
-/* The sum of column d of `n` values, `pitch` apart. Those that are not seen may be anything. */
+/* The sum of column d of `n` values, `pitch` apart. Values of masked keys may be anything. */
 static double sum_of_codes(const float *weight, const double *value, int64_t n,
                            int64_t pitch, int64_t d, int most)
 {

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # Usage: shadow.sh CHECKOPS CPU (OP PLUGIN)... - with HW_SHADOW, the library itself compares each call with the CPU
-# plugin: it accuses a wrong plugin of OP and nothing else, and a right one (OP "-") of nothing.
+# plugin. It must report OP of a wrong plugin and nothing else, and nothing of a right one (OP "-").
 checkops=$1 cpu=$2
 shift 2
 echo "1..$(($# / 2))"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* wrong: a slope of zero makes NaN of a mask of -inf. */
+/* wrong: a slope of zero turns a mask of -inf into NaN. */
 #include "reference.h"
 
 static int32_t softmax(void *device, void *queue, const struct hw_softmax *op)

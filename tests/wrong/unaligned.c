@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* unaligned.c - a plugin whose buffers begin 24 bytes past a multiple of 256. */
+/* unaligned.c - a plugin whose buffers start 24 bytes after a multiple of 256. */
 #include "reference.h"
 
 enum { SHIFT = 24 };

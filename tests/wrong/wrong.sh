@@ -1,8 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Usage: wrong.sh CHECKOPS (OP PLUGIN)... - for each wrong plugin: checkops fails, and each failure is of OP.
-# OP "-": a plugin that is right, of which every op passes. -OP: likewise, of which OP alone is asked. OP:P: with
-# precision P.
+# Usage: wrong.sh CHECKOPS (OP PLUGIN)... - for each wrong plugin, checkops must fail, and only tests of OP may fail. OP
+# "-": a right plugin, whose ops must all pass. "-silu": a right plugin, whose silu must pass. OP:P: with precision P.
 checkops=$1
 shift
 echo "1..$(($# / 2))"
