@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# checkops as a program: what it says to whoever asks well, or badly. Meson sets CHECKOPS, and RIGHT, a plugin.
+# checkops as a program: its answers to correct and incorrect use. Meson sets CHECKOPS, and RIGHT, a plugin.
 
 @test "one case by its text, in the registry or not" {
     run "$CHECKOPS" --plugin "$RIGHT" -p 'silu(type=f16,shape=3x5)'
@@ -84,7 +84,7 @@
         # shellcheck disable=SC2086 # words
         "$CHECKOPS" --plugin "$RIGHT" --quick --json $question | python3 -c "$objects"
     done
-    # Its peak is that of large products, which take RIGHT many seconds.
+    # The peak needs large products, which take RIGHT many seconds.
     "$CHECKOPS" --device cpu:0 --json --perf -p 'add(shape=3x5)' --seconds 0.001 | python3 -c "$objects"
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* checkops.c - verify/ as a program: are the ops of every device right, how fast, and which
- * are there? Needs libc, libm and libhw alone, so that it runs under emulators and on
- * foreign systems. */
+/* checkops.c - verify/ as a program: tests, measures or lists the ops of every device. It needs
+ * only libc, libm and libhw, so that it runs under emulators and on foreign systems. */
 #define _GNU_SOURCE /* getopt_long() */
 
 #include "verify.h"
@@ -45,7 +44,7 @@ struct options {
 
 /* ---- output -------------------------------------------------------------------------------- */
 
-/* "key":"value" with what JSON asks to be escaped. */
+/* "key":"value", with the escapes that JSON requires. */
 static void json_text(const char *key, const char *value, const char *before)
 {
     printf("%s\"%s\":\"", before, key);
@@ -264,7 +263,7 @@ static void print_cell(const struct verify_cell *cell)
     printf("%-12s", text);
 }
 
-/* A dtype that no op is asked about has no column. */
+/* Dtypes that no op is tested with have no column. */
 static bool has_column(const struct verify_matrix *matrix, int32_t dtype)
 {
     for (uint32_t op = 0; op < HW_OP_COUNT; op++)
@@ -289,7 +288,7 @@ static void print_matrix(const struct verify_matrix *matrix, struct hw_device *d
     }
 }
 
-/* What the device and the library say of themselves, then every cell. */
+/* First the facts about the device and the library, then every cell. */
 static void print_matrix_json(const struct verify_matrix *matrix, struct hw_device *device)
 {
     struct hw_device_info info = { .size = sizeof info };

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# hw abi: what it prints is what the compiler makes of the headers, and nothing is missing.
+# hw abi: its output matches the compiler's view of the headers, and nothing is missing.
 
 load common
 

@@ -31,7 +31,7 @@ load common
     json 'd["schema"] == 1'
 }
 
-# refuses STATUS PATTERN: the last hw ended so, and its JSON and its one line on standard error say the same.
+# refuses STATUS PATTERN: the last hw ended with STATUS; its JSON and its one line on standard error agree.
 refuses()
 {
     fails "$1" "$2"

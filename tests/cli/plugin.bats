@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# hw plugin: what show and check say of files for any system; what lock writes, and what the library says of a
-# directory with a plugins.lock.
+# hw plugin: the output of show and check for files of any system; the result of lock, and the library's messages about
+# a directory with a plugins.lock.
 
 load common
 
@@ -11,12 +11,12 @@ setup_plugins()
     cd "$BATS_TEST_TMPDIR" || return
     plugins=$BATS_TEST_TMPDIR/plugins
     mkdir "$plugins"
-    # In a sanitizer's build, most of it is for debuggers: every command here computes its digest.
+    # A sanitizer's build consists mostly of debug information, and every command here computes the file's digest.
     strip --strip-debug -o "$plugins/hw_cpu.so" "$PLUGINS/hw_cpu.so"
     export HW_PLUGIN_PATH_ONLY=$plugins HW_CACHE_DIR=$BATS_TEST_TMPDIR/cache
 }
 
-# reason: that of the CPU plugin, and whether the lock lists it.
+# reason: prints the CPU plugin's reason, and whether the lock lists the plugin.
 reason()
 {
     hw explain --json
@@ -136,7 +136,7 @@ EOF
     fails 2 "did you mean 'lock'"
 }
 
-# far FILE NAME: a plugin for another system, from the seeds of the fuzz targets.
+# far FILE NAME: copies a plugin for another system from the seeds of the fuzz targets.
 far()
 {
     cp "$BATS_TEST_DIRNAME/../fuzz/corpus/$1" "$BATS_TEST_TMPDIR/$2"
@@ -169,7 +169,7 @@ far()
     [[ $output != *--root* ]]
 }
 
-# place NAME: the row of the library in the report.
+# place NAME: prints the library's row of the report.
 place()
 {
     python3 -c '
@@ -196,7 +196,7 @@ print(*[r["place"] + " " + (r["path"] or r["message"]) for r in rows if sys.argv
     hw plugin show --root c --program 'program files/mine' "$plugin"
     [ "$status" -eq 1 ]
     says '  wrong +needs-library: it needs far.dll, which was not found in c'
-    # Letters have no case there. What lies beside the plugin comes first.
+    # File names are case-insensitive there. The plugin's own directory comes first.
     far pe/far-x86-64.dll "c/Program Files/Mine/FAR.DLL"
     far pe/far-x86-64.dll c/Windows/System32/VCRuntime140.dll
     hw plugin show --root c --program 'program files/mine' "$plugin" --json
@@ -208,7 +208,7 @@ print(*[r["place"] + " " + (r["path"] or r["message"]) for r in rows if sys.argv
     [ "$(place far.dll)" = "found $tree/Program Files/Mine/plugins/Far.dll" ]
     hw plugin show "$plugin" --json # this place is known without a tree
     [ "$(place far.dll)" = "found $tree/Program Files/Mine/plugins/Far.dll" ]
-    # One for another processor is in the way, and stops the search.
+    # A library for another processor stops the search.
     far pe/far-aarch64.dll "c/Program Files/Mine/plugins/Far.dll"
     hw plugin check --root c --program 'Program Files/Mine' "$plugin"
     [ "$status" -eq 1 ]
@@ -247,7 +247,7 @@ print(*[r["place"] + " " + (r["path"] or r["message"]) for r in rows if sys.argv
     hw plugin show --root mac "$plugin" --json
     succeeds
     [ "$(place program)" = "unknown not found, but perhaps beside the program (--program)" ]
-    # The plugin's own path comes first, except for what does not fit.
+    # The plugin's own path comes first, but unsuitable files in it are skipped.
     echo text >mac/opt/mine/lib/libfar.1.dylib
     hw plugin show --root mac "$plugin" --json
     [ "$(place rpath)" = "found $tree/opt/far/lib/libfar.1.dylib" ]
@@ -352,7 +352,7 @@ print(*[r["place"] + " " + (r["path"] or r["message"]) for r in rows if sys.argv
     json 'd["unsound"] == 10000 and all(f["reason"] == "empty" for f in d["files"])'
 }
 
-# section NAME address|offset: of the section in the CPU plugin, in hexadecimal.
+# section NAME address|offset: prints the section's position in the CPU plugin, in hexadecimal.
 section()
 {
     readelf -SW "$plugins/hw_cpu.so" |
@@ -387,7 +387,7 @@ section()
     [[ $stderr == *"hw_cpu.so is loaded without being tried: "*"hw-probe"*". Remedy: Install the library again"* ]]
 }
 
-# Opens a context with the library of the path, in another directory; prints the reasons of the plugins.
+# Loads the library at the path, opens a context in another directory, and prints the plugins' reasons.
 opened_elsewhere()
 {
     python3 -c '
@@ -401,7 +401,7 @@ print(*[c["name"] + ":" + str(c["reason"]) for c in json.loads(text.value)["cand
 library.hw_close(context)' "$1"
 }
 
-# The library in lib, with what lies beside it where it is installed.
+# Puts the library into lib, with the files that are installed beside it.
 setup_library()
 {
     setup_plugins

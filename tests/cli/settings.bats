@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# Settings: what they are, where they come from, and one clear error for each that is wrong.
+# Settings: their values, their sources, and one clear error for each invalid value.
 
 load common
 
@@ -74,7 +74,7 @@ load common
     mkdir "$BATS_TEST_TMPDIR/both"
     cp "$PLUGINS/hw_cpu.so" "$TEST_PLUGINS/hw_discrete.so" "$BATS_TEST_TMPDIR/both"
     export HW_PLUGIN_PATH_ONLY=$BATS_TEST_TMPDIR/both
-    # softmax is a row of the CPU alone, silu one of both.
+    # Only the CPU has a row named softmax; both have one named silu.
     for rows in softmax softmax=softmax,silu; do
         HW_KERNEL=$rows hw doctor
         says '(devices)? +✓ cpu:0 computes'
@@ -114,7 +114,7 @@ load common
     fails 2 "HW_BACKEND: no such setting; did you mean 'HW_BACKENDS'"
 }
 
-# wrong PATTERN: status, devices and a bench each end with 1 and say it once.
+# wrong PATTERN: status, devices and a bench each exit with 1 and print the error once.
 wrong()
 {
     hw status

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* sloppy.c - a plugin that works, exports a function besides its entry, and has unknown keys in
- * its manifest. */
+/* sloppy.c - a working plugin that exports a second function besides its entry, and has unknown
+ * keys in its manifest. */
 #define NAME "sloppy"
 #define LINES                                                                              \
     "maker=Nobody\ntitle=Sloppy\ncolor=red\ndriver=/sys/nothing\nvariable=SLOPPY_*\n"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# status, devices and explain: what is there, and for what is not, why and what to do.
+# status, devices and explain: the available devices, and for missing ones the reason and the remedy.
 
 load common
 
@@ -32,7 +32,7 @@ make_directory()
     succeeds
     total=$(($(sed -nE 's/^MemTotal: +([0-9]+) kB/\1/p' /proc/meminfo) * 1024))
     json "d['recommended'] == 'cpu' and d['error'] is None"
-    # A container's limit may be below what the machine has; nothing is above.
+    # A container's limit may be below the machine's memory; nothing may exceed it.
     json "0 < d['backends'][0]['devices'][0]['memory_total'] <= $total"
     json "0 < d['backends'][0]['devices'][0]['memory_free'] <= d['backends'][0]['devices'][0]['memory_total']"
     if grep -q '^model name' /proc/cpuinfo; then
@@ -119,7 +119,7 @@ END
         says '    \[-\] Broken.*device \(not used: it is broken\)'
         [ "$(printf '%s\n' "$output" | grep -c 'Old device')" -eq 1 ]
     done
-    HW_WORKER=picky hw status # of which only the plugin's own process knows, as it was not tried
+    HW_WORKER=picky hw status # known only to the plugin's own process, because it was not tried
     says '    \[-\] Old device \(not used: it is older than this plugin\)'
 }
 
@@ -223,7 +223,7 @@ END
     HW_PLUGIN_PATH_ONLY=$directory run on_terminal "stty cols 60; $COMMAND status; $COMMAND explain"
     output=$(printf '%s\n' "$output" | tr -d '\r' | sed 's/\x1b\[[0-9;]*m//g')
     printf '%s\n' "$output"
-    # Only a word that is longer than a line passes the edge.
+    # Only a word that is longer than a line may exceed the width.
     python3 -c '
 import sys
 sys.exit(any(len(line) > 60 and len(line.split()) > 2 for line in sys.stdin.read().split("\n")))' <<<"$output"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test_driver_version.c - what `hw doctor` says of the two parts of a driver, on systems that are
- * made up below a directory. */
+/* test_driver_version.c - the driver versions that `hw doctor` reports, on invented systems below a
+ * directory. */
 #define _GNU_SOURCE
 #include "driver_version.h"
 
@@ -23,7 +23,7 @@ static void shell(const char *format, const char *word)
     assert_int_equal(system(line), 0);
 }
 
-/* A kernel module of this version; "": none is loaded. */
+/* Installs a kernel module of this version; "": none is loaded. */
 static void give_kernel(const char *version)
 {
     shell(
@@ -31,7 +31,7 @@ static void give_kernel(const char *version)
         version);
 }
 
-/* A library with this name behind the link that programs open. */
+/* Installs a library of this name behind the link that programs open. */
 static void give_library(const char *name)
 {
     shell(

@@ -177,7 +177,7 @@ load common
 
 @test "progress stays on one line of the terminal" {
     needs_cpu
-    # Those with the longest text.
+    # These cases have the longest text.
     run on_terminal "stty cols 50; $COMMAND verify cpu -q -o attention -c lengths=mixed,view=swapped"
     printf '%s\n' "$output" | tr '\r' '\n' | sed 's/\x1b\[[0-9;]*[mK]//g' >"$BATS_TEST_TMPDIR/lines"
     grep -q 'attention: ' "$BATS_TEST_TMPDIR/lines"

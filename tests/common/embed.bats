@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# The program that embeds files (EMBED): what it refuses, and that its output is reproducible.
+# The program that embeds files (EMBED): the inputs that it rejects, and its reproducible output.
 
 setup()
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* host.h - a host that keeps the last message and counts the lines of the log. */
+/* host.h - a host that keeps the last message and counts the log's lines. */
 #ifndef TESTS_COMMON_HOST_H
 #define TESTS_COMMON_HOST_H
 

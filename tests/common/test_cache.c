@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The cache of compiled programs: what was stored comes back; whatever is wrong with an
- * entry or the directory, it counts as missing and the next write replaces it. */
+/* The cache of compiled programs: stored programs are found again. A damaged entry or directory
+ * counts as missing, and the next write replaces it. */
 #define _GNU_SOURCE
 #include "common/cache.h"
 #include "host.h"
@@ -379,7 +379,7 @@ static void a_directory_without_write_permission(void **state)
 
 /* ---- room ---- */
 
-/* A sparse file of 300 MiB, written `age` seconds ago. */
+/* A sparse file of 300 MiB, last written `age` seconds ago. */
 static void old_file(const char *name, int age)
 {
     char path[512];
@@ -417,7 +417,7 @@ static void the_oldest_entries_make_room(void **state)
     assert_true(is_there("thesis"));
 }
 
-/* Nothing can unlink() a directory, so it must not stand in the way of what can be removed. */
+/* Nothing can unlink() a directory, so it must not prevent the removal of other entries. */
 static void a_directory_does_not_stop_making_room(void **state)
 {
     char folder[128], path[512], old[128], young[128];
@@ -442,7 +442,7 @@ static void a_directory_does_not_stop_making_room(void **state)
 
 enum { WRITERS = 4, ROUNDS = 300, RACE_BYTES = 20000 };
 
-/* Stores programs of one repeated letter and reads whole ones of any process back. */
+/* Stores programs that consist of one repeated letter. Every process must read whole ones. */
 static int race(int writer)
 {
     static char data[RACE_BYTES];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Embedded files are, to the byte, the files on disk. The arguments are those files: the
- * ones of `embedded_files`, then those of `kernel_text`. */
+/* Embedded files equal the files on disk, byte by byte. The arguments are those files: first
+ * `embedded_files`, then `kernel_text`. */
 #include "common/embed.h"
 #include "common/module.h"
 #include "host.h"

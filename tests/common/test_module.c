@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Building programs through the cache, with a compiler that these tests make up: an image
- * is the options and the text. What is compiled once, what anew, and what the messages
- * say. */
+/* Building programs through the cache, with a compiler of these tests: its image consists of the
+ * options and the text. They check which programs are compiled once or again, and the messages. */
 #define _GNU_SOURCE
 #include "common/module.h"
 #include "host.h"
@@ -60,7 +59,7 @@ static struct vendor vendor;
 static struct test_host host;
 static struct module_builder builder;
 
-/* As a new process would find things: another instance, the same directory. */
+/* Simulates a new process: another instance with the same directory. */
 static void start(const char *cache_dir)
 {
     test_host_init(&host, cache_dir);
@@ -104,7 +103,7 @@ static const struct module_program program = { .name = "rmsnorm f16",
                                                .options = "-O",
                                                .parts = { &head, &body } };
 
-/* Loads it, which must succeed, and whether that took the compiler. */
+/* Loads the program, which must succeed. Returns whether it was compiled. */
 static bool compiles(const struct module_program *p)
 {
     const int before = vendor.compiled;
@@ -224,7 +223,7 @@ static void without_a_cache(void **state)
     assert_int_equal(host.log_lines, 0);
 }
 
-/* Who can do without images does, if none would be kept. */
+/* A vendor that can load without an image makes none if it would not be kept. */
 static void without_an_image(void **state)
 {
     void *module = NULL;

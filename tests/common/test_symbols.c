@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Opening a vendor's library: which file, which functions, and what the message says if
- * one is missing. The current directory has three versions of a library that vendor.c
- * makes up; the argument is a file that is not a library. */
+/* Opening a vendor's library: its file, its functions, and the message if one is missing. The
+ * current directory has three versions of an invented library, vendor.c; the argument is a file
+ * that is not a library. */
 #include "common/symbols.h"
 #include "host.h"
 
@@ -73,7 +73,7 @@ static int thrice(int value)
 
 static int asked;
 
-/* It knows one function, which no library exports, and is asked for all. */
+/* Knows one function, which no library exports, and is asked for all of them. */
 static void *find_thrice(void *opened, const char *name)
 {
     int (*function)(int) = thrice;
@@ -123,7 +123,7 @@ static void a_file_that_is_not_a_library(void **state)
     refused(text_file, text_file);
 }
 
-/* Neither reason nor message overflows, whatever the names. */
+/* Neither reason nor message overflows, even with the longest names. */
 static void long_names(void **state)
 {
     char files[6000];

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* vendor.c - a library as a vendor would install it. VERSION 1 lacks a function that a
- * plugin requires, 2 has all of those, 3 has an optional one as well and a new version of
- * another. */
+/* vendor.c - an invented vendor library. VERSION 1 lacks a function that a plugin requires, 2 has
+ * all required ones, 3 also has an optional one and a new version of another. */
 #include <hw/types.h>
 
 HW_EXPORT int vendorVersion(void);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* cmocka.h - what tests of the CPU plugin's rows use of cmocka, for cross builds, for whose
- * processor there is none: rows of that processor are then tested by the same programs. A failure
- * ends the program. */
+/* cmocka.h - the parts of cmocka that the tests of the CPU plugin's rows use, for cross builds
+ * without cmocka for their processor. The same programs then test its rows. A failure ends the
+ * program. */
 #ifndef CROSS_CMOCKA_H
 #define CROSS_CMOCKA_H
 

@@ -3,7 +3,7 @@
  * only read, never loaded, and calls nothing. */
 #include <hw/plugin.h>
 
-/* Functions of libraries that it needs: X(name) of each. */
+/* Functions of other libraries that it needs: X(name) for each. */
 #ifdef NEEDS
 #define X(name) extern void name(void);
 NEEDS

@@ -22,7 +22,7 @@ compile()
         -nostdlibinc -I"$here/sdk" -I"$here/../../include" -c "$here/far.c" -o "$work/$object.o"
 }
 
-# Linux: the C library is an empty one of the same name.
+# Linux: an empty library with the C library's name is enough.
 for target in aarch64-linux-gnu powerpc64-linux-gnu arm-linux-gnueabihf; do
     name=${target%%-*} flags=()
     [ "$name" != powerpc64 ] || flags=(-mabi=elfv2)
@@ -33,7 +33,7 @@ for target in aarch64-linux-gnu powerpc64-linux-gnu arm-linux-gnueabihf; do
         "$work/$name.o" "$work/libc.so"
 done
 
-# Windows: the C library is msvcrt.dll, of which a .def names the functions.
+# Windows: the C library is msvcrt.dll; a .def lists its functions.
 printf 'LIBRARY msvcrt.dll\nEXPORTS\nvsnprintf\nmemcpy\nmemset\n' >"$work/msvcrt.def"
 while read -r name target machine; do
     compile "$target-pc-windows-gnu" "$name"
@@ -46,7 +46,7 @@ aarch64 aarch64 arm64
 x86 i686 i386
 ROWS
 
-# One that needs libraries which are parts of Windows, and two which are not.
+# A plugin that needs a part of Windows and two other libraries.
 for library in far vcruntime140 api-ms-win-core-file-l1-1-0; do
     printf 'LIBRARY %s.dll\nEXPORTS\nneeded_%s\n' "$library" "${library//-/_}" >"$work/$library.def"
     llvm-dlltool-14 -m i386:x86-64 -d "$work/$library.def" -l "$work/$library.lib"
@@ -56,7 +56,7 @@ compile x86_64-pc-windows-gnu needing \
 lld-link-14 -lldmingw /dll /noentry /nodefaultlib /timestamp:0 "/out:$out/pe/far-needing.dll" \
     "/implib:$work/implib.lib" "$work/needing.o" "$work"/{x86-64,far,vcruntime140,api-ms-win-core-file-l1-1-0}.lib
 
-# macOS: the C library is libSystem, of which a .tbd names the functions.
+# macOS: the C library is libSystem; a .tbd lists its functions.
 cat >"$work/libSystem.tbd" <<'TBD'
 --- !tapi-tbd
 tbd-version: 4
@@ -75,7 +75,7 @@ done
 cp "$work/x86_64.dylib" "$out/macho/far-x86-64.dylib"
 llvm-lipo-14 -create "$work/x86_64.dylib" "$work/arm64.dylib" -output "$out/macho/far-universal.dylib"
 
-# One that searches for libraries: by a path of its own, beside the program, and as a framework.
+# A plugin that needs libraries through its own path, beside the program, and as a framework.
 stub()
 {
     printf -- '--- !tapi-tbd\ntbd-version: 4\ntargets: [ x86_64-macos ]\ninstall-name: "%s"\n' "$2" >"$work/$1.tbd"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* fuzz_cache.c - entries of the cache of verdicts, of arbitrary bytes: as they are, and with
- * the checksum made right, so that what follows it is read as well. */
+/* fuzz_cache.c - entries of the verdict cache with arbitrary bytes: unchanged, and with a correct
+ * checksum, so that the rest is read as well. */
 #include "base/hash.h"
 #include "open/cache.h"
 
@@ -15,7 +15,7 @@ static const char start[] = "hw-verdict 1 ";
 
 enum { HASH = 16, HEAD = sizeof start - 1 + HASH };
 
-/* A copy of exactly its size, so that a sanitizer sees a byte too far. */
+/* A copy of exactly this size, so that a sanitizer detects reads past the end. */
 static void parse(char *data, size_t size)
 {
     struct cached found;

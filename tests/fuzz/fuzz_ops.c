@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* fuzz_ops.c - ops of arbitrary structs: whatever the plugin is asked to compute lies inside the
- * buffers, and the rest is refused with words.
+/* fuzz_ops.c - ops with arbitrary structs: the plugin only gets operands inside the buffers, and
+ * other calls are rejected with a message.
  *
- * The input is the number of an op, how far the operands move for a second call, and the bytes of
- * the struct. Pointers cannot be arbitrary: of each operand's, the lowest bits choose one of two
- * buffers, or host memory. Each struct is submitted three times, the second time as one that was
- * seen before, the third time with the operands moved. */
+ * The input is the number of an op, a distance by which the operands move for the third call, and
+ * the bytes of the struct. Pointers cannot be arbitrary: the lowest bits of each operand's pointer
+ * choose one of two buffers, or host memory. Each struct is submitted three times: first, repeated,
+ * and with the operands moved. */
 #define _GNU_SOURCE
 #include "run/queue.h"
 
@@ -26,8 +26,8 @@ static unsigned asked; /* calls that the plugin got */
 
 /* ---- what the plugin is promised ---- */
 
-/* The bytes from the first to behind the last that the tensor has; false if a number does not hold
- * them, or if there are none. */
+/* The number of bytes up to the tensor's last element; false if it overflows, or if there are no
+ * elements. */
 static bool span_of(const struct hw_tensor *tensor, uint64_t *end)
 {
     const uint64_t block = (uint64_t)hw_dtype_block(tensor->dtype);
@@ -46,7 +46,7 @@ static bool span_of(const struct hw_tensor *tensor, uint64_t *end)
     return !__builtin_add_overflow(*end, tensor->offset, end);
 }
 
-/* An input without elements: a table without rows, say, or a product of no terms. */
+/* An input without elements, such as a table without rows or a product over no terms. */
 static bool is_empty(const struct hw_tensor *tensor)
 {
     for (int32_t i = 0; i < tensor->rank && i < HW_MAX_RANK; i++)
@@ -100,7 +100,7 @@ static const char *plugin_directory(char path[PATH_MAX])
     return FUZZ_PLUGINS;
 }
 #else
-/* Beside the program: it may have been moved to another machine. */
+/* Beside the program, which may have been moved to another machine. */
 static const char *plugin_directory(char path[PATH_MAX])
 {
     const ssize_t length = readlink("/proc/self/exe", path, PATH_MAX - 16);
@@ -112,7 +112,7 @@ static const char *plugin_directory(char path[PATH_MAX])
 }
 #endif
 
-/* hw_null.so, whose functions are replaced by those above. */
+/* Opens hw_null.so and replaces its functions by those above. */
 static void open_device(void)
 {
     char path[PATH_MAX];
@@ -137,7 +137,7 @@ static void open_device(void)
 
 /* ---- the input ---- */
 
-/* The library believes the application what host memory it has. */
+/* The library trusts the application about host memory. */
 static void place(struct hw_tensor *tensor)
 {
     const uintptr_t chosen = (uintptr_t)tensor->buffer, there = (uintptr_t)tensor->data;
@@ -153,8 +153,8 @@ static void move(struct hw_tensor *tensor, int32_t bytes)
         tensor->offset += (uint64_t)(int64_t)bytes;
 }
 
-/* Of an operand that the struct has only in part, the library takes the rest as zero: without
- * addresses, because half of one is none. */
+/* The library reads the missing part of a truncated operand as zeros. Such an operand gets no
+ * address here, because half an address is none. */
 static void each_operand(char *args, size_t bytes, uint32_t op, int32_t by)
 {
     for (uint32_t i = 0; op < HW_OP_COUNT && i < op_rows[op].operand_count; i++) {
@@ -175,7 +175,7 @@ static void each_operand(char *args, size_t bytes, uint32_t op, int32_t by)
     }
 }
 
-/* An op on operands without elements is done without the plugin. */
+/* An op without elements is done without the plugin. */
 static void submit(uint32_t op, const void *args, size_t bytes)
 {
     const unsigned before = asked;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* fuzz_profile.c - profiles of devices, of arbitrary bytes: as they are, and with the checksum made
- * right, so that what follows it is read as well. */
+/* fuzz_profile.c - device profiles with arbitrary bytes: unchanged, and with a correct checksum, so
+ * that the rest is read as well. */
 #include "base/hash.h"
 #include "open/profile.h"
 
@@ -37,7 +37,7 @@ static void check(const struct profile *profile)
                 check_row(&profile->op[op][c][f]);
 }
 
-/* What is refused has a reason and no figures. */
+/* A rejected profile has a reason and no figures. */
 static void parse(char *data, size_t size)
 {
     static struct profile profile;
@@ -55,7 +55,7 @@ static void parse(char *data, size_t size)
         abort();
 }
 
-/* In a copy of exactly its size, so that a sanitizer sees a byte too far. */
+/* In a copy of exactly this size, so that a sanitizer detects reads past the end. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char *copy = malloc(size ? size : 1), text[HASH + 1];

@@ -34,14 +34,14 @@ static void check(const uint8_t *data, size_t size)
             abort();
     if (sum > verdict.untested || verdict.form_count > VERDICT_FORMS)
         abort();
-    /* What was read can be written, in as many bytes. */
+    /* A verdict that was read can be written, with the same length. */
     if (!verdict_encode(&verdict, &bytes, &length) || length != size)
         abort();
     free(bytes);
     verdict_free(&verdict);
 }
 
-/* First as it is, then with the frame that it should have. */
+/* First unchanged, then with a correct frame. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     check(data, size);

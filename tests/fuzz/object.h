@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* object.h - what fuzz_elf.c, fuzz_pe.c and fuzz_macho.c share: the readers of object files on
- * arbitrary bytes. They return, read no byte out of bounds, and say why they refuse a file. */
+/* object.h - shared by fuzz_elf.c, fuzz_pe.c and fuzz_macho.c: the readers of object files on
+ * arbitrary bytes. They return, read no byte out of bounds, and give a reason when they reject a
+ * file. */
 #ifndef FUZZ_OBJECT_H
 #define FUZZ_OBJECT_H
 
@@ -24,7 +25,7 @@ static inline enum there fuzz_look(void *user, enum base base, const char *path)
     return THERE_NOTHING;
 }
 
-/* Where libraries of Windows and macOS would be. */
+/* Searches for the libraries as Windows and macOS would. */
 static inline size_t fuzz_places(const struct object *object)
 {
     size_t sum = 0;
@@ -41,7 +42,7 @@ static inline size_t fuzz_places(const struct object *object)
     return sum;
 }
 
-/* What is handed out is all there. */
+/* Reads everything that the reader has returned. */
 static inline void fuzz_use(const struct object *object, enum object_fault fault)
 {
     struct manifest manifest;
@@ -65,7 +66,7 @@ static inline void fuzz_use(const struct object *object, enum object_fault fault
 
 static inline void fuzz_object(const uint8_t *data, size_t size)
 {
-    /* An empty input may be NULL, which the reader takes for a descriptor. */
+    /* An empty input may be NULL, which the reader would take for a descriptor. */
     struct source source = { .data = size ? data : (const uint8_t *)"",
                              .fd = -1,
                              .size = size };
@@ -84,7 +85,7 @@ static inline void fuzz_object(const uint8_t *data, size_t size)
         abort();
 }
 
-/* Once as it is, once as the format that the target is about. */
+/* Once unchanged, once with the magic number of the target's format. */
 static inline int fuzz_as(const uint8_t *data, size_t size, const char *magic, size_t bytes)
 {
     fuzz_object(data, size);

@@ -39,7 +39,7 @@ static int read_seed(const char *path, struct seed *seed)
     return 0;
 }
 
-/* A copy of exactly its size, so that a sanitizer sees a byte too far. */
+/* A copy of exactly this size, so that a sanitizer detects reads past the end. */
 static void run(const uint8_t *bytes, size_t size)
 {
     uint8_t *exact = malloc(size ? size : 1);
@@ -50,7 +50,7 @@ static void run(const uint8_t *bytes, size_t size)
     free(exact);
 }
 
-/* Puts a number that is often a mistake somewhere, more often near the beginning. */
+/* Writes a number that often causes errors to a random place, more often near the beginning. */
 static void plant(uint64_t *state, uint8_t *bytes, size_t size)
 {
     static const uint64_t numbers[] = {

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Runs the fuzz targets that build.sh has put beside this file, each for a time, and prints what became of each.
-# What a target finds is in found/, what it learned in grown/: both are kept, and the next run goes on from there.
+# Runs each fuzz target that build.sh has put beside this file for a time, and prints its result. Its findings are in
+# found/, its new inputs in grown/: both are kept, and the next run continues with them.
 #
 #   run.sh SECONDS [JOBS [TARGET...]]      JOBS at once, 1 by default; exit status 1 if anything was found
 set -u

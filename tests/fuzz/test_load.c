@@ -41,7 +41,7 @@ static const uint8_t returns[] = { 0xc0, 0x03, 0x5f, 0xd6 };
 static const uint8_t returns[] = { 0 };
 #endif
 
-/* A plugin in memory, and the offsets of the bytes that are tables. */
+/* A plugin in memory, and the offsets of its table bytes. */
 struct image {
     uint8_t *bytes;
     uint32_t *tables;
@@ -56,7 +56,7 @@ static enum end load_in_child(int fd)
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     pid_t child = fork();
     if (child == 0) {
-        /* Of the processor's time: a busy machine makes no difference. */
+        /* Processor time, so that a busy machine makes no difference. */
         setrlimit(RLIMIT_CPU, &(struct rlimit){ 2, 2 });
         setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 0 });
         void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -66,7 +66,7 @@ static enum end load_in_child(int fd)
     }
     if (child < 0 || waitpid(child, &status, 0) != child)
         abort();
-    /* The system's loader has a status of its own, after "Inconsistency detected". */
+    /* The dynamic loader exits with its own status after "Inconsistency detected". */
     bool ours = WIFEXITED(status) && WEXITSTATUS(status) < DIED;
     return ours ? (enum end)WEXITSTATUS(status) : DIED;
 }
@@ -119,7 +119,7 @@ static void prepare(struct image *image)
             image->tables[image->count++] = (uint32_t)i;
 }
 
-/* Of one plugin; 1: some change killed not the first process, but a later one. */
+/* Tests one plugin. Returns 1 if a change killed a later process, but not the first. */
 static int sweep(const char *path, struct image *image, size_t most)
 {
     static const uint8_t changes[] = { 0x01, 0x02, 0x08, 0x40, 0x80, 0xff };

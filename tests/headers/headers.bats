@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# Each public header stands alone, twice over, as pedantic C11 and C++17 for each compiler, on ISO C headers only.
+# Each public header compiles alone and included twice, as pedantic C11 and C++17 with each compiler, using ISO C
+# headers only.
 
 setup()
 {

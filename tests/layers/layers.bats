@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# The architecture, read back from what was built: exported symbols, needed libraries, size, and which file
-# included which. Meson sets LIBRARY (libhw.so), PLUGINS (the built plugins), BUILD and NINJA.
+# The architecture, read back from the build: exported symbols, needed libraries, size, and the includes of each file.
+# Meson sets LIBRARY (libhw.so), PLUGINS (the built plugins), BUILD and NINJA.
 
 setup()
 {
@@ -49,7 +49,7 @@ nothing()
 }
 
 @test "the library reads variables where it looks whether it has elevated rights" {
-    # config.c reads settings, libraries.c LD_LIBRARY_PATH; test_elevated.c runs both.
+    # config.c reads settings, libraries.c LD_LIBRARY_PATH; test_elevated.c tests both.
     grep -lE '\b(secure_)?getenv\(' -r core | grep -vxE 'core/(open/config|object/libraries)\.c' | nothing
     grep -hE '\b(secure_)?getenv\(' -r core | grep -v 'elevated ? NULL : getenv(' | nothing
 }
@@ -95,7 +95,7 @@ nothing()
 @test "core and kernels name no vendor" {
     vendors='amd|apple|cuda|cublas|cudnn|hip|hsa|huawei|intel|metal|mali|nvcc|nvidia|nvrtc|oneapi|opencl'
     vendors="$vendors|adreno|pocl|ptx|qualcomm|radeon|rocm|rusticl|spirv|sycl|vulkan"
-    # The dialect headers are where the kernels meet the vendors' compilers.
+    # The dialect headers connect the kernels to the vendors' compilers.
     git ls-files -- core 'kernels/*.[ch]' ':!kernels/dialect' |
         xargs grep -nIiE "(^|[^[:alpha:]])(lib)?($vendors)([^[:alpha:]]|$)" /dev/null |
         nothing
@@ -105,7 +105,7 @@ nothing()
     "$NINJA" -C "$BUILD" -t deps | awk -v root="$PWD/" -v build="$BUILD/" -f tests/layers/includes.awk | nothing
 }
 
-# includes.awk knows the rooms of core/. What the opening half uses of the running half is listed here.
+# includes.awk checks the parts of core/. This list has the headers of the running half that the opening half may use.
 @test "the opening half uses only these headers of the running half" {
     cat >"$BATS_TEST_TMPDIR/allowed" <<EOF
 core/open/admission.c run/untested.h
@@ -142,7 +142,7 @@ no_tuned_rows=(":!plugins/cpu/kernels" ":!plugins/cuda/cuda.h" ":!plugins/cuda/k
     ":!plugins/cuda/images/*.cubin" ":!tests/plugin/cuda/test_norms.c")
 
 @test "CONTRIBUTING names the files that an op touches" {
-    # add_rmsnorm is in no other op's text, and no example of anything.
+    # No other op's text contains add_rmsnorm, and no example uses it.
     git grep -lE '(^|[^a-z_])([a-z]+_)?add_rmsnorm' -- include core kernels plugins verify tests/kernels tests/plugin \
         tests/wrong "${no_tuned_rows[@]}" \
         >"$BATS_TEST_TMPDIR/named"

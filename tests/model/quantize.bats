@@ -18,7 +18,8 @@ quantize()
     cat out err
 }
 
-# refused STATUS WORDS...: standard output is empty, standard error one line with the words, and new.gguf is not there.
+# refused STATUS WORDS...: standard output is empty, standard error is one line with the words, and new.gguf does not
+# exist.
 refused()
 {
     [ "$status" -eq "$1" ]
@@ -32,8 +33,8 @@ refused()
     [ -z "$(find . -name '*.part')" ]
 }
 
-# make NAME TYPE COLS VALUES...: a file with the matrix a.weight of such rows, each of which repeats the values, a
-# norm of two dimensions, and a vector; type 0 is F32, 1 F16, 10 Q2_K.
+# make NAME TYPE COLS VALUES...: writes a file with the matrix a.weight, whose rows repeat the values, a two-dimensional
+# norm, and a vector; type 0 is F32, 1 F16, 10 Q2_K.
 make()
 {
     python3 - "$@" <<'END'
@@ -292,7 +293,7 @@ END
 }
 
 @test "Ctrl-C leaves nothing" {
-    # 64 GiB of zeros, which take no room on the disk, in one matrix.
+    # One matrix of 64 GiB of zeros, sparse on disk.
     python3 - <<'END'
 import struct
 head = b'GGUF' + struct.pack('<IQQ', 3, 1, 0)

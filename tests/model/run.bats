@@ -76,8 +76,8 @@ run, count = json.load(open('out')), int(os.environ['COUNT'])
 assert run['ids'] == json.load(open(os.environ['GOLDEN']))['Q8_0'][0]['greedy_ids'][:count], run['ids']
 assert run['device'] == 'discrete:0' and run['memory']['mapped'] == 0, run
 assert 0 < run['memory']['uploaded'] <= run['memory']['weights'] and run['memory']['upload_seconds'] > 0, run
-# No step too many. In the prompt, q, k and v are one product in each of four layers, and so are gate and up; not in
-# the last layer, where these have a single row.
+# The exact number of ops: in the prompt, q, k and v are one product in each of four layers, and so are gate and up,
+# except in the last layer, where gate and up have a single row.
 assert run['ops']['own'] + run['ops']['elsewhere'] == count * run['graph']['nodes'] - 4 * 2 - 3, run['ops']
 END
     done
@@ -101,8 +101,8 @@ assert run['ops']['own'] == 64 * run['graph']['nodes'] and run['ops']['elsewhere
 END
 }
 
-# Sums of packed weights have another order: the last bits of logits differ. Beside activations of 8 bits, so may their
-# codes in the next layer, and then, where two tokens are almost equally likely, the text.
+# Packed weights are summed in another order, so the last bits of logits differ. With 8-bit activations, codes in the
+# next layer may differ too, and the text where two tokens are almost equally likely.
 @test "weights are packed, or used as they are stored, with the same text in fp32" {
     for precision in fp32 int8; do
         hw_run "$MODEL" --prompt 'The king' -n 64 --device cpu --precision $precision --json
@@ -274,7 +274,7 @@ END
     python3 - <<'END'
 import json
 memory = json.load(open('out'))['memory']
-# the embedding and the norms are not multiplied by
+# the embedding and the norms are not used in products
 assert not memory['packed'] or memory['weights'] < memory['packed'], memory
 END
 }
@@ -291,7 +291,7 @@ bits = {'f32': 32, 'f16': 16, 'bf16': 16, 'q8_0': 8.5, 'q4_0': 4.5, 'q4_1': 5, '
         'q5_K': 5.5, 'q6_K': 6.5625}
 most = bits[os.environ['TYPE'].replace('Q', 'q').replace('_M', '')]
 scores = most if most >= 8.5 else bits['q6_K']
-# Of two layers, none is in the first eighth, and the second in the last.
+# With two layers, no layer is in the first eighth, and the second is in the last eighth.
 more = bits['q6_K'] if '_M' in os.environ['TYPE'] else most
 matrices = words * width * (most + scores) + layers * (2 * width * width + keys * width + 2 * inner * width) * most
 matrices += (keys * width + inner * width) * (most + more)
@@ -323,7 +323,7 @@ END
 }
 
 @test "precision comes from the option, a setting, or the weights" {
-    # precision_is PRECISION TYPE OPTION...: of the run, and of its KV cache
+    # precision_is PRECISION TYPE OPTION...: checks the precision of the run and the type of its KV cache
     precision_is()
     {
         hw_run -p x -n 1 -d cpu --json "${@:3}"
@@ -377,7 +377,7 @@ assert a != b and abs(a - b) < 0.002 * a, (a, b)'
 
 @test "a perplexity run interrupted by Ctrl-C fails and reports its progress" {
     yes 'Before we proceed any further, hear me speak.' | head -n 3000 >text
-    # By then the first window, of 8 tokens, must be complete, and the last one must not.
+    # The first window of 8 tokens must be complete by then, and the last one must not.
     for delay in 0.2 0.5 1 2 4 8 16; do
         "$HW" run "$MODEL" --perplexity text --context 8 >out 2>err &
         pid=$!
@@ -560,7 +560,7 @@ END
     run ! grep -qP '[\x00-\x08\x0b-\x1f\x7f]' out err
 }
 
-# shown TERM WORD...: what `hw run WORD...` writes to a terminal.
+# shown TERM WORD...: prints the terminal output of `hw run WORD...`.
 shown()
 {
     TERM=$1 python3 - "$HW" run "${@:2}" <<'END'

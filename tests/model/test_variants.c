@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test_variants.c - the one model file with changes made in memory: every type of weight, form of
- * rope and of output, compared with the model itself; and invalid metadata. */
+/* test_variants.c - the model file with changes made in memory: every type of weight, form of rope
+ * and of output, compared with the model itself; and invalid metadata. */
 #include "bard.h"
 
 #include <math.h>
@@ -34,8 +34,8 @@ static size_t offset_of(const char *key)
     return (size_t)(pair->value - model->bytes);
 }
 
-/* A file whose address is not a multiple of 8 bytes cannot be imported, so all of it is copied;
- * of the model itself, nothing is. */
+/* A file at an address that is not a multiple of 8 bytes cannot be imported and is copied
+ * completely. Nothing of the aligned model is copied. */
 static void test_in_place(void **state)
 {
     (void)state;
@@ -61,9 +61,8 @@ static void test_in_place(void **state)
     free(room);
 }
 
-/* qwen2 pairs the elements of a head as (i, i + 32), where llama pairs (2i, 2i + 1). With
- * the rows of q and k reordered accordingly, both compute the same model. The two names
- * have the same length. */
+/* qwen2 pairs the elements of a head as (i, i + 32), llama as (2i, 2i + 1). With the rows of q and
+ * k reordered accordingly, both compute the same model. The two names have the same length. */
 static void make_half_split(uint8_t *copy)
 {
     memcpy(copy + offset_of("general.architecture") + 8, "qwen2", 5);
@@ -105,7 +104,7 @@ static void test_half_split_rope(void **state)
     free(copy);
 }
 
-/* What a variant adds to the model or changes in it. */
+/* The additions and changes that make a variant of the model. */
 struct variant {
     struct blob pairs; /* more metadata */
     uint64_t pair_count;
@@ -388,7 +387,7 @@ struct scaling {
     const char *words;
 };
 
-/* The model with these keys, and with a factor, which the keys of yarn need. */
+/* The model with these keys and a factor, which yarn's keys require. */
 static struct blob with_scaling(const struct scaling *row)
 {
     struct variant v = { .pair_count = 1 };
@@ -439,8 +438,8 @@ static void test_invalid_scaling(void **state)
     }
 }
 
-/* A type that no kernel reads, and one that vectors do not have: the advice names all that
- * fit. */
+/* A type that no kernel reads, and one that vectors cannot have: the advice lists all suitable
+ * types. */
 static void test_unsupported_types(void **state)
 {
     (void)state;

@@ -71,7 +71,7 @@ def gpt2_word(text, at, _):
 
 
 def modern_word(text, at, digits):
-    """Of Llama 3 with up to 3 digits, and of Qwen 2 with one."""
+    """The end of the next word: of Llama 3 with up to 3 digits, of Qwen 2 with one."""
     end = contraction(text, at, True)
     if end:
         return end
@@ -132,7 +132,7 @@ def parts(text, belongs):
 
 
 def words(pre, text):
-    """Of a text whose bytes that are not UTF-8 are escaped as surrogates: they are words of their own."""
+    """The words of a text. Invalid bytes are escaped as surrogates in it, and are words of their own."""
     find, digits = WORDS[pre]
     for stretch in parts(text, is_invalid):
         pieces = [stretch]
@@ -200,7 +200,7 @@ class Bpe:
     def __init__(self, pre):
         self.pre = pre
         self.ranks = {pair: rank for rank, pair in enumerate(self.merges)}
-        # The bytes in an order of their own, what merges make, and a word that no merges make.
+        # The bytes in an unusual order, the results of merges, and a word that no merges produce.
         texts = [bytes([b * 7 % 256]) for b in range(256)] + [a + b for a, b in self.merges] + [b' kingdom']
         self.tokens = [(spell(text), NORMAL) for text in texts]
         self.ids = {text: i for i, text in enumerate(texts)}

@@ -114,7 +114,7 @@ TYPES = {
     'BF16': (30, 1, 2, decode_bf16),
 }
 
-# How large the codes of a block type are on average: its scale is chosen so that values are about `size`.
+# The average size of a block type's codes: the scale is chosen so that values are about `size`.
 SPREAD = {'Q4_0': 4.6, 'Q4_1': 4.6, 'Q5_0': 9.2, 'Q5_1': 9.2, 'Q8_0': 74, 'Q4_K': 300, 'Q5_K': 600, 'Q6_K': 1400}
 
 # The minimum of the types that have one, in units of the scale: it centres the numbers at zero.
@@ -224,7 +224,7 @@ class Model:
             self.add(layer + 'ffn_up.weight', self.inner, self.width)
             self.add(layer + 'ffn_down.weight', self.width, self.inner)
 
-    # ---- What it computes -----------------------------------------------------------------------------------------
+    # ---- The computation -----------------------------------------------------------------------------------------
 
     def norm(self, x, weight):
         mean = math.fsum(a * a for a in x) / len(x)

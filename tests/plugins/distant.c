@@ -156,8 +156,8 @@ static int32_t matmul(void *device, void *queue, const struct hw_matmul *op)
     return HW_OK;
 }
 
-/* With HW_TEST_UNSTEADY=N, one of N calls takes far longer: of two, the median may be such a
- * one. */
+/* With HW_TEST_UNSTEADY=N, one of N calls takes far longer: with N = 2, the median may be such a
+ * call. */
 static int32_t silu(void *device, void *queue, const struct hw_silu *op)
 {
     static int calls;

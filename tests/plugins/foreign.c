@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* foreign.c - what the plugin discrete lacks: imported and exported queues and memory, devices
- * known by a handle (foreign.h), calls of the application in graphs, which only the first device
- * builds, and user kernels. It has two devices with memory of their own, one op, and six programs
- * for user kernels. The name of a program is its source and its blob:
+/* foreign.c - features that the plugin discrete lacks: imported and exported queues and memory,
+ * devices known by a handle (foreign.h), calls of the application in graphs, which only the first
+ * device builds, and user kernels. It has two devices with memory of their own, one op, and six
+ * programs for user kernels. The name of a program is its source and its blob:
  *
  *   affine  toif  out = f in + i
  *   double  x     x = 2 x
@@ -30,7 +30,7 @@ struct queue {
     bool imported;
 };
 
-/* The devices are an array, which is the instance. */
+/* The instance contains the array of devices. */
 struct instance {
     const struct hw_host *host;
     struct device devices[DEVICES];
@@ -170,7 +170,7 @@ static int32_t queue_open(void *device, const struct hw_queue_desc *desc, void *
                                            : queue_make(device, desc, NULL, out);
 }
 
-/* The owner of the queue decided whether it records times. */
+/* The queue's owner has decided whether it records times. */
 static int32_t queue_import(void *self, const struct hw_queue_desc *desc, const char *kind,
                             void *handle, void **out)
 {
@@ -215,7 +215,7 @@ static void queue_close(void *self)
     free(queue);
 }
 
-/* ---- work: moving bytes, or computing on numbers ---- */
+/* ---- work: moving bytes, or computing ---- */
 
 struct job {
     struct foreign_job base;
@@ -300,11 +300,11 @@ static int32_t add(void *device, void *queue, const struct hw_add *op)
 
 /* ---- graphs ---- */
 
-/* What a call of the application submitted is kept, and run again by each launch. */
+/* The work that a call of the application has submitted: kept, and repeated by each launch. */
 struct step {
     struct hw_node node;
     struct foreign_queue recorded;
-    const struct hw_add *then; /* the next node, done in one step with this one; or NULL */
+    const struct hw_add *then; /* the next node, executed together with this one; or NULL */
 };
 
 static bool is_same(const struct hw_tensor *a, const struct hw_tensor *b)
@@ -312,7 +312,7 @@ static bool is_same(const struct hw_tensor *a, const struct hw_tensor *b)
     return a->buffer == b->buffer && a->offset == b->offset && a->extent[0] == b->extent[0];
 }
 
-/* Whether the nodes are y = a + b, z = y + c, and then y is not needed any more. */
+/* Whether the nodes are y = a + b and z = y + c, followed by discarding y. */
 static bool is_sum_of_three(const struct hw_node *nodes, uint32_t count)
 {
     if (count < 3 || nodes[0].op != HW_OP_ADD || nodes[1].op != HW_OP_ADD ||

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* foreign.h - the API of an invented vendor: memory and queues that a program may create
- * before it opens a context, and that foreign.c wraps. A queue runs nothing until it is
- * finished, so that a missing wait shows. Not thread-safe. */
+/* foreign.h - the API of an invented vendor: memory and queues that a program may create before it
+ * opens a context, and that foreign.c wraps. A queue runs nothing until it is waited for, so that a
+ * missing wait shows. Not thread-safe. */
 #ifndef FOREIGN_H
 #define FOREIGN_H
 

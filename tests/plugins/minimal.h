@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* minimal.h - a complete, correct plugin with one device, without ops, whose memory is
- * the host's. Each plugin that is about something else starts from it, and each bad
- * plugin is this one with one mistake. Instance, device and queue are all the host
- * table, for its message functions.
+/* minimal.h - a complete, correct plugin with one device, no ops, and host memory. Plugins that
+ * test something else start from it, and each bad plugin adds one mistake. Instance, device and
+ * queue are all the host table, for its message functions.
  *
- * A plugin defines NAME before it includes this file. It may also define LINES (of the
- * manifest), DEVICE (the name of its device), CHANGES (it has a function change(), which
- * replaces or adds slots of the table), and NO_PLUGIN (it has its own manifest and
- * entry, which calls fill()). */
+ * A plugin defines NAME before it includes this file. It may also define LINES (of the manifest),
+ * DEVICE (the name of its device), CHANGES (it has a function change(), which replaces or adds
+ * slots of the table), and NO_PLUGIN (it has its own manifest and entry, which calls fill()). */
 #include <hw/plugin.h>
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* null.c - a plugin whose every op returns at once and computes nothing. `hw bench
- * dispatch` uses it to measure the library's cost per call, which the work of a real
- * plugin would hide. The name of its one device says so, and the device is ranked last. */
+/* null.c - a plugin whose ops all return at once and compute nothing. `hw bench dispatch` uses it
+ * to measure the library's cost per call, which a real plugin's work would hide. The name of its
+ * one device says so, and the device is ranked last. */
 #define NAME   "null"
 #define LINES  "vendor=nobody\nrank=99\n"
 #define DEVICE "Null device, computes nothing"

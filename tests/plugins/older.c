@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* older.c - a plugin that is older than the library. Its table ends after graph_destroy,
- * its op table has four ops, it states the sizes of five, and its structs of matmul and
- * softmax end after the tensors.
+/* older.c - a plugin that is older than the library. Its table ends after graph_destroy, its op
+ * table has four ops, it states the sizes of five structs, and its structs of matmul and softmax
+ * end after the tensors.
  *
- * Unreadable memory follows its tables, and the part of the host's table that it did not
- * write is poisoned. It must never get an op or a field that it does not know: it then
- * returns HW_INTERNAL or computes a wrong result. */
+ * Unreadable memory follows its tables, and the part of the host's table that it did not write is
+ * poisoned. It must never get an op or a field that it does not know: it would return HW_INTERNAL
+ * or compute a wrong result. */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #define NAME            "older"
 #define NO_PLUGIN
@@ -190,7 +190,7 @@ static void graph_destroy(void *graph)
 
 /* ---- the tables ---- */
 
-/* Makes a copy followed by an unreadable page; returns NULL without memory. The copy is
+/* Copies data to memory followed by an unreadable page; returns NULL without memory. The copy is
  * never freed, like the tables of other plugins. */
 static const void *at_an_edge(const void *table, size_t bytes)
 {

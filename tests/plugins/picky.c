@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* picky.c - a plugin that leaves out devices that it finds; all of them if PICKY is set. */
+/* picky.c - a plugin that leaves out some of the devices that it finds, or all of them if PICKY is
+ * set. */
 #define NAME  "picky"
 #define LINES "variable=PICKY\nremedy=get a better device\n"
 #define CHANGES

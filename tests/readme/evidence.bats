@@ -1,11 +1,11 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# The support table of the README is made from the records in docs/evidence, whatever devices this machine has; and
-# what they say of the CPU is so on this machine. CHECKOPS is the conformance program, DISCRETE a second plugin.
+# The support table of the README is generated from the records in docs/evidence, independent of this machine's devices;
+# and this machine confirms the records of the CPU. CHECKOPS is the conformance program, DISCRETE a second plugin.
 
 bats_require_minimum_version 1.5.0
 
-# The CPU is asked once. What it said is said again by $REPLAY, to the tests of how tools/evidence judges it.
+# The CPU is tested once. $REPLAY repeats its answers, for the tests of how tools/evidence judges them.
 setup_file()
 {
     export ANSWERS=$BATS_FILE_TMPDIR REPLAY=$BATS_FILE_TMPDIR/replay HW_TEST_QUICK=
@@ -39,7 +39,7 @@ needs_cpu()
     [ -x "$REPLAY" ] || skip "not applicable: built without the CPU plugin"
 }
 
-# change FROM TO: in the records of the CPU. The TO of each test is in no record.
+# change FROM TO: edits the records of the CPU. They must not contain TO before.
 change()
 {
     sed -i "s|$1|$2|" "$BATS_TEST_TMPDIR"/records/cpu-*.json
@@ -68,7 +68,7 @@ change()
 @test "what is computed and not recorded is named, with the command that records it" {
     needs_cpu
     CHECKOPS=$REPLAY
-    # Records of other times may have asked for another number of cases.
+    # Older records may have another number of cases.
     sed -i -E 's|("matmul": .*"f16": )"([0-9]+)/\2"|\1"0/\2"|' "$BATS_TEST_TMPDIR"/records/cpu-*.json
     run ! grep -qE '"matmul": .*"f16": "[1-9]' "$BATS_TEST_TMPDIR"/records/cpu-*.json
     evidence check cpu
@@ -119,7 +119,7 @@ change()
     [[ $output == *"json: bad label"* ]]
 }
 
-# fake LIBRARY: a checkops that has seen a device compute one op.
+# fake LIBRARY: makes a checkops that reports a device with one op.
 fake()
 {
     CHECKOPS=$BATS_TEST_TMPDIR/fake

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# The generated parts of the README are what the tree generates.
+# The generated parts of the README match the tree.
 
 between()
 {

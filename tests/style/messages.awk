@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-# Reads commit messages, each after a line `commit <hash>`, and prints the faults of their form. Variables: parts, the
-# words that a subject may begin with, separated by bars; verbs, a file with the words that may follow the colon; if it
-# is empty, any word may.
+# Reads commit messages, each after a line `commit <hash>`, and prints their formal errors. Variables: parts, the
+# allowed first words of a subject, separated by bars; verbs, a file with the allowed words after the colon (any word
+# if it is empty).
 
 function complain(what)
 {

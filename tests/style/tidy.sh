@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Usage: tidy.sh BUILD - runs clang-tidy, as .clang-tidy says, over what BUILD compiles of core, examples, plugins,
-# tools and verify.
+# Usage: tidy.sh BUILD - runs clang-tidy, as .clang-tidy says, over the files of core, examples, plugins, tools and
+# verify that BUILD compiles.
 set -u
 
 build=$1
