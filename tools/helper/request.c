@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* request.c - reads the arguments, and answers. */
+/* request.c - reads the arguments, and sends answers. */
 #define _GNU_SOURCE
 #include "request.h"
 
@@ -94,7 +94,7 @@ static bool read_library(struct request *request, const char *path)
     return true;
 }
 
-/* "<device>,<op>,<dtype>,...": as many as there may be operands. */
+/* "<device>,<op>,<dtype>,...": always MAX_OPERANDS dtypes. */
 static bool read_only(struct request *request, char *text)
 {
     uint64_t numbers[MAX_OPERANDS + 2];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* subject.c - takes one plugin through the stages of the library, in this process. */
+/* subject.c - takes one plugin through the library's stages, in this process. */
 #define _POSIX_C_SOURCE 200809L
 #include "subject.h"
 
@@ -30,7 +30,7 @@ void subject_say(struct subject *subject, const char *format, ...)
 
 /* ---- the file ---- */
 
-/* The parent's checks hold for the file that it looked at, and for no other. */
+/* The parent has checked this very file: its checks hold for no other one. */
 static bool is_same_file(struct subject *subject)
 {
     const struct request *request = subject->request;
@@ -43,7 +43,7 @@ static bool is_same_file(struct subject *subject)
     return stop(subject->candidate, REASON_CHANGED_FILE, NULL);
 }
 
-/* The path may have any name, because it is the one without links. */
+/* The path has no links left, so its file may have any name. */
 static bool find_file(struct subject *subject)
 {
     struct hw_context *context = &subject->context;
@@ -57,8 +57,8 @@ static bool find_file(struct subject *subject)
     return true;
 }
 
-/* What the application has loaded, the plugin finds there by its name alone, wherever it lies.
- * What cannot be loaded here is missed later, by preflight. */
+/* Loads the application's libraries, so that the plugin finds them by name, wherever they are.
+ * Preflight reports those that cannot be loaded. */
 static void load_libraries(struct subject *subject)
 {
     const struct request *request = subject->request;
@@ -151,7 +151,7 @@ void subject_close(struct subject *subject)
     subject->found.plugins = NULL;
 }
 
-/* The devices that the plugin does not show, even if it has stopped for want of others. */
+/* The devices that the plugin leaves out, even if it stopped because no others remain. */
 static void take_left_out(struct verdict *verdict, struct candidate *candidate)
 {
     if (!candidate)

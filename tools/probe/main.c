@@ -20,7 +20,8 @@ static const char usage[] =
     "no use in starting it by hand: `hw status` shows what it found, `hw verify FILE` tests a\n"
     "plugin.\n";
 
-/* If the application ends, this ends. The thread that started it waits for it. */
+/* Ends this process when the application ends. The thread that started it waits for it, so it lives
+ * long enough. */
 static void end_with_parent(void)
 {
 #if defined(__linux__)
@@ -46,14 +47,14 @@ int main(int count, char **arguments)
     helper_volunteer();
     if (!request_read(&request, count, arguments))
         return BAD_USAGE;
-    /* The beginning is sent at once: a helper that cannot run is another thing than one that a
-     * plugin has ended. */
+    /* The reply's first bytes are sent at once: they distinguish a helper that cannot run from one
+     * that a plugin has killed. */
     if (!reply(verdict_magic, sizeof verdict_magic))
         return NO_READER;
     if (!watch(&request, &bytes, &size))
         return NO_MEMORY;
     const bool sent = reply(bytes + sizeof verdict_magic, size - sizeof verdict_magic);
     free(bytes);
-    /* Nothing of a plugin is in this process, so that it ends in the usual way. */
+    /* This process has not loaded the plugin, so it can exit normally. */
     return sent ? 0 : NO_READER;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* control.c - all calls but those of queues: devices, memory, questions, and the end. */
+/* control.c - all calls except those of queues: devices, memory, queries, and the end. */
 #define _GNU_SOURCE
 #include "server.h"
 
@@ -65,7 +65,8 @@ static int32_t device_close(struct server *server, const struct wire_index *argu
 
 /* ---- memory ---- */
 
-/* A plugin that has closed the socket gets no more files. -1: no descriptor is left for it. */
+/* Receives the file of shared memory. The process exits if the plugin has closed the socket. -1: no
+ * descriptor is free. */
 static int take_file(void)
 {
     const int file = process_receive_file(SERVER_SOCKET);
@@ -113,7 +114,7 @@ static void memory_free(struct server *server, struct memory *memory)
     free(memory);
 }
 
-/* `file`: of shared memory; -1: the plugin has it. */
+/* `file`: the file of shared memory; -1: the plugin allocates the memory. */
 static int32_t memory_make(struct server *server, const struct wire_memory *arguments,
                            int file, struct answer *answer)
 {
@@ -135,7 +136,7 @@ static int32_t memory_make(struct server *server, const struct wire_memory *argu
     return status;
 }
 
-/* The file is taken whatever follows, so that the next call does not get it. */
+/* Takes the file in any case, so that the next call does not get it. */
 static int32_t memory_share(struct server *server, const struct wire_memory *arguments,
                             struct answer *answer)
 {

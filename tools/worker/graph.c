@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* graph.c - graphs, with copies of what their nodes consist of: the plugin may read these until it
- * destroys the graph. */
+/* graph.c - graphs, with copies of their nodes' data: the plugin may read these until it destroys
+ * the graph. */
 #include "server.h"
 
 #include "base/message.h"
@@ -34,7 +34,7 @@ static bool make_room(struct chain *graph)
     return true;
 }
 
-/* Puts buffers into the tensors, which have their numbers. */
+/* Replaces the numbers of buffers in the tensors by buffers. */
 static bool put_buffers(struct server *server, const struct wire_op *node, void *args,
                         struct hw_buffer *buffers)
 {
@@ -52,7 +52,7 @@ static bool put_buffers(struct server *server, const struct wire_op *node, void 
     return true;
 }
 
-/* One block has the op's struct, and its buffers behind it. */
+/* One block contains the op's struct, followed by its buffers. */
 static void add(struct server *server, struct chain *graph, const struct wire_op *node)
 {
     const size_t bytes = (node->bytes + (size_t)7) / 8 * 8;
@@ -71,7 +71,7 @@ static void add(struct server *server, struct chain *graph, const struct wire_op
 void chain_add(struct server *server, struct chain **graph, const struct wire_op *node)
 {
     if (!*graph && !(*graph = calloc(1, sizeof **graph)))
-        *graph = &none; /* so that a later node does not begin another one */
+        *graph = &none; /* so that a later node does not begin another graph */
     if (*graph == &none)
         return;
     if (node->op < HW_OP_COUNT && node->views <= MAX_OPERANDS)

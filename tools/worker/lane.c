@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* lane.c - a queue: its thread calls the plugin in the order of the library's calls. What the
- * library does not wait for, and fails, is told when it next waits. */
+/* lane.c - a queue: its thread calls the plugin in the order of the library's calls. If a call
+ * fails that the library does not wait for, the next wait reports it. */
 #include "server.h"
 
 #include "base/message.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { VIEWS = 4096 }; /* buffers in flight; then the queue is waited for */
+enum { VIEWS = 4096 }; /* buffers in flight; when all are used, the queue is waited for */
 
 struct lane {
     struct server *server;
@@ -60,7 +60,7 @@ static void make_room(struct lane *lane, uint32_t views)
         (void)wait_for_queue(lane);
 }
 
-/* Puts the buffer into a tensor that has its number. */
+/* Replaces the number of a buffer in the tensor by the buffer. */
 static bool put_view(struct lane *lane, struct hw_tensor *tensor,
                      const struct wire_view *views, uint32_t count)
 {
@@ -154,7 +154,7 @@ static int32_t do_launch(struct lane *lane, const struct wire_graph *arguments)
     return chain_launch(lane->server, lane->queue, arguments->graph);
 }
 
-/* An event that could not be recorded seems complete: so everything before it has to be. */
+/* An event that could not be recorded appears complete, so all earlier work must be complete. */
 static int32_t record(struct lane *lane, void *event)
 {
     const int32_t status = lane->server->table->event_record(event, lane->queue);
@@ -177,7 +177,7 @@ static int32_t wait_for_event(struct lane *lane, void *event)
     return status == HW_UNSUPPORTED ? late : status;
 }
 
-/* The record of the event may be in another queue, whose thread has not come to it. */
+/* The event may be recorded in another queue whose thread has not reached that call yet. */
 static int32_t do_event(struct lane *lane, uint32_t call,
                         const struct wire_event *arguments)
 {
@@ -204,7 +204,7 @@ static int32_t do_close(struct lane *lane)
     return HW_OK;
 }
 
-/* What is in the ring is this process's: its tensors get their buffers there. `number`: the data of
+/* The tensors in the ring may be changed: this process owns its contents now. `number`: the data of
  * a reply. */
 static int32_t do_call(struct lane *lane, const struct wire_record *record,
                        uint32_t *number)

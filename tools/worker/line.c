@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* line.c - the worker's side of a channel. It keeps its own account of how far it has come: what it
- * writes for the library, it does not read. */
+/* line.c - the worker's side of a channel. It keeps its own position and never reads back the
+ * values that it writes for the library. */
 #include "server.h"
 
 #include "base/message.h"
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NAP 1000000 /* microseconds: to look again, should a wake be lost */
+#define NAP 1000000 /* microseconds: polls at this interval in case a wake-up is lost */
 
 static uint32_t wait_for_tail(struct wire_channel *wire, uint32_t at)
 {
@@ -19,7 +19,8 @@ static uint32_t wait_for_tail(struct wire_channel *wire, uint32_t at)
         if (spin_on(&spin))
             continue;
         atomic_store(&wire->worker_sleeps, 1);
-        /* On this word, not on tail: the library may clear it late, for an earlier call. */
+        /* Waits on this word instead of tail: the library may clear it late, for an earlier
+         * call. */
         if (atomic_load(&wire->tail) == at)
             sleep_on(&wire->worker_sleeps, 1, NAP);
         atomic_store(&wire->worker_sleeps, 0);
@@ -27,8 +28,9 @@ static uint32_t wait_for_tail(struct wire_channel *wire, uint32_t at)
     return tail;
 }
 
-/* The library orders calls of different channels by waiting for one before it makes the next, which
- * ThreadSanitizer cannot see from here: but what is done is done before this call. */
+/* The library orders calls of different channels: it waits for one before it makes the next.
+ * ThreadSanitizer cannot see that from here, so these loads show it that finished calls come
+ * first. */
 static void see_what_is_done(const struct server *server)
 {
 #if defined(__SANITIZE_THREAD__)
@@ -75,7 +77,8 @@ void line_done(struct server *server, uint32_t channel, uint32_t units)
     struct wire_channel *wire = &server->wire->channel[channel];
     const uint64_t done = atomic_load(&server->done[channel]) + units;
     atomic_store(&server->done[channel], done);
-    /* Orders this against host_sleeps: either the library sees it, or this sees it sleep. */
+    /* Ordered against host_sleeps: either the library sees the new head, or this thread sees that
+     * it sleeps. */
     atomic_store(&wire->head, (uint32_t)done);
     if (atomic_load(&wire->host_sleeps))
         wake_all(&wire->head);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* say.c - lines of the log go to the library as packets. A line for which there is no room is lost:
- * the plugin must not wait for the application. */
+/* say.c - sends log lines to the library as packets. If there is no room, the line is lost: the
+ * plugin must not wait for the application. */
 #define _POSIX_C_SOURCE 200809L
 #include "server.h"
 

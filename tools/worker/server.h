@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* server.h - the process that has the plugin: a thread for each queue of the library, one for calls
- * that wait for events, and one, the first, for all others. */
+/* server.h - the plugin's process: a thread for each queue of the library, one for calls that wait
+ * for events, and the first thread for all other calls. */
 #ifndef WORKER_SERVER_H
 #define WORKER_SERVER_H
 
@@ -11,7 +11,7 @@
 
 enum { SERVER_SOCKET = PROCESS_ANSWER + 1 }; /* to the library */
 
-/* Memory of the plugin's, or staging memory, whose `base` has only an address. */
+/* Memory of the plugin, or staging memory, of whose `base` only the address is set. */
 struct memory {
     struct hw_buffer base;
     void *mapped; /* NULL: not shared */
@@ -19,7 +19,7 @@ struct memory {
     uint32_t device;
 };
 
-/* Numbers that stand for pointers in the library. 0 stands for none. */
+/* Numbers that represent pointers in messages to the library. 0 represents NULL. */
 struct objects {
     pthread_mutex_t lock;
     void **list;
@@ -39,7 +39,7 @@ struct server {
     struct wire *wire;
     void *device[WIRE_DEVICES];
     struct objects memories, events, graphs;
-    /* Of each channel, what has been done: as its head, with more bits. */
+    /* The finished units of each channel: like its head, but with more bits. */
     _Atomic uint64_t done[WIRE_CHANNELS];
 };
 
@@ -47,18 +47,19 @@ struct server {
 
 /* Waits for a call. */
 const struct wire_record *line_take(struct server *server, uint32_t channel);
-/* Writes the reply, if the library waits for one. The plugin's message is that of an error. */
+/* Writes the reply, if the library waits for one. After an error, the reply has the plugin's
+ * message. */
 void line_answer(struct server *server, uint32_t channel, const struct wire_record *record,
                  int32_t status, const void *data, uint32_t bytes);
-/* The call is done: the library may write there. */
+/* Marks the call as done: the library may reuse its space. */
 void line_done(struct server *server, uint32_t channel, uint32_t units);
-/* Waits until the calls of a channel up to this position are done. */
+/* Waits until the channel's calls up to this position are done. */
 void line_await(struct server *server, uint32_t channel, uint64_t position);
 
 /* ---- graph.c ---- */
 
 struct chain;
-/* Adds a node to the graph, which is made if it is NULL. chain_build() says what is wrong. */
+/* Adds a node to the graph, which is created if it is NULL. chain_build() reports errors. */
 void chain_add(struct server *server, struct chain **graph, const struct wire_op *node);
 /* Takes the graph, and gives its number. */
 int32_t chain_build(struct server *server, void *queue, struct chain *graph,
@@ -69,14 +70,14 @@ void chain_free(struct server *server, struct chain *graph);
 
 /* ---- control.c, lane.c, events.c ---- */
 
-/* Serves until the library says that it closes the plugin. Does not return. */
+/* Serves until the library closes the plugin. Does not return. */
 void control_run(struct server *server) __attribute__((noreturn));
 /* Opens a queue and starts its thread. */
 int32_t lane_open(struct server *server, const struct wire_queue *arguments);
 /* Starts the thread. False if that fails. */
 bool events_start(struct server *server);
 
-/* A buffer of the library's; false if the worker does not have its memory. */
+/* Fills in a buffer of the library; false if the worker does not have its memory. */
 bool server_view(struct server *server, const struct wire_view *view,
                  struct hw_buffer *buffer);
 /* Sets the message. */
@@ -84,7 +85,7 @@ int32_t server_fail(const char *what);
 
 /* ---- say.c ---- */
 
-/* A line of the log. It is kept until say_begin(), because the verdict comes first. */
+/* Sends a line of the log. Lines before say_begin() are kept, because the verdict comes first. */
 void say_line(void *of, int32_t level, const char *text);
 void say_begin(struct server *server);
 
