@@ -28,7 +28,7 @@ struct gate {
     enum hw_status (*then)(struct stay *stay);      /* afterwards */
 };
 
-/* The gate being tested. Of a stay, only `context` and `apart`, the device's queue, are used. */
+/* The gate being tested. Its stay only uses `context` and `apart`, the device's queue. */
 static const struct gate *current;
 
 static enum hw_status open_gate(struct stay *stay)
