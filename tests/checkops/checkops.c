@@ -59,7 +59,7 @@ static void json_text(const char *key, const char *value, const char *before)
     putchar('"');
 }
 
-/* Infinite and NaN have no spelling in JSON. */
+/* JSON cannot represent infinity and NaN. */
 static void json_number(const char *key, double value)
 {
     if (value - value == 0)
@@ -351,7 +351,7 @@ static int complain(const char *what)
     return 1;
 }
 
-/* Answers an exit status; adds to `counts`. */
+/* Returns an exit status; adds to `counts`. */
 static int ask_device(const struct options *options, struct hw_device *device,
                       struct verify_counts *counts)
 {
@@ -420,7 +420,7 @@ static int run(const struct options *options)
 {
     const struct hw_options open = { .size = sizeof open,
                                      .fallback = "error",
-                                     /* Alone: HW_PLUGIN_PATH does not count either. */
+                                     /* Alone: HW_PLUGIN_PATH is ignored, too. */
                                      .plugin_path = options->plugin,
                                      .plugin_path_only = options->plugin,
                                      .precision = options->filter.precision };

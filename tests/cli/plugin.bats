@@ -254,7 +254,7 @@ print(*[r["place"] + " " + (r["path"] or r["message"]) for r in rows if sys.argv
     far macho/far-x86-64.dylib mac/opt/mine/lib/libfar.1.dylib
     hw plugin show --root mac "$plugin" --json
     [ "$(place rpath)" = "found $tree/opt/mine/bin/../lib/libfar.1.dylib" ]
-    # The variables of dyld come before all.
+    # dyld's variables take precedence.
     mkdir mac/elsewhere
     far macho/far-x86-64.dylib mac/elsewhere/libfar.1.dylib
     DYLD_LIBRARY_PATH=/elsewhere hw plugin show --root mac "$plugin" --json

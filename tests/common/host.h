@@ -8,7 +8,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
-/* cmocka.h needs the three above. */
+/* cmocka.h needs the three headers above. */
 #include <cmocka.h>
 
 struct test_host {
@@ -34,7 +34,7 @@ static inline void test_host_log(void *instance, int32_t level, const char *text
     host->log_lines++;
 }
 
-/* `host` must stay where it is. */
+/* `host` must not be moved. */
 static inline void test_host_init(struct test_host *host, const char *cache_dir)
 {
     *host = (struct test_host){ .host = { .size = sizeof host->host,

@@ -211,7 +211,7 @@ static void each_length_counts(void **state)
     assert_true(is_stored());
 }
 
-/* All is right about it but the size. */
+/* The entry is valid, except for its size. */
 static void an_entry_beyond_the_limit(void **state)
 {
     const uint64_t bytes = (uint64_t)CACHE_ENTRY_MAX + 1;

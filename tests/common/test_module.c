@@ -129,7 +129,7 @@ static void compiled_once(void **state)
     assert_int_equal(host.log_lines, 0);
 }
 
-/* Whatever the image depends on is in the key. */
+/* The key contains everything that the image depends on. */
 static void compiled_anew_for_each_difference(void **state)
 {
     static const struct embedded other = TEXT("bodY");
@@ -148,7 +148,7 @@ static void compiled_anew_for_each_difference(void **state)
     assert_true(compiles(&p));
     p.parts[1] = NULL;
     assert_true(compiles(&p));
-    /* The same letters, in other fields. */
+    /* The same characters, split differently between the fields. */
     builder.driver = "1.3-";
     p.options = "O2";
     assert_true(compiles(&p));
@@ -256,7 +256,7 @@ static void a_cache_that_cannot_be_used_costs_one_line(void **state)
     assert_int_equal(host.log_level, HW_LOG_DEBUG);
 }
 
-/* Its user can mend it, and is told how. */
+/* The user can fix it, and the message says how. */
 static void a_cache_that_others_may_write_to_is_a_warning(void **state)
 {
     char remedy[400];

@@ -14,7 +14,7 @@ struct hw_tensor tensor(int32_t dtype, int32_t rank, int64_t a, int64_t b, int64
                         int64_t d);
 struct hw_tensor f32(int32_t rank, int64_t a, int64_t b, int64_t c, int64_t d);
 
-/* A valid call, which begins the block again. */
+/* A valid call; its first operand starts the block again. */
 union any_op valid_call(uint32_t op);
 
 /* Whether `up` may be absent because gate may be packed, which then changes gate's shape. */

@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 
-/* HW_OK, or the test ends. */
+/* Ends the test unless the status is HW_OK. */
 void ok(enum hw_status status);
 
 struct trial {

@@ -20,7 +20,7 @@ static enum hw_status if_true(int answer)
     return answer ? HW_OK : HW_INTERNAL;
 }
 
-/* ---- what needs no context ---- */
+/* ---- calls without a context ---- */
 
 static enum hw_status version(void)
 {

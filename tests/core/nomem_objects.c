@@ -369,7 +369,7 @@ static void recorded(void)
     ok(hw_event_record(event, queue));
 }
 
-/* On the same backend, and across. */
+/* A wait on the event's own backend, and one on another. */
 static enum hw_status wait_for_event(void)
 {
     enum hw_status status = hw_event_wait(event, scene.on_near);

@@ -11,7 +11,7 @@
 bool shortage_possible(void);
 /* Makes the n-th allocation of this thread from now on fail, and only that one. 1: the next. */
 void shortage_begin(unsigned n);
-/* From here on none fails. Whether one has. */
+/* Ends the shortage. Returns whether an allocation has failed. */
 bool shortage_end(void);
 
 #endif

@@ -17,7 +17,7 @@ extern const float sum_input[4];
 struct sum sum_on(struct hw_queue *queue);
 /* Whether y holds the sum; waits. */
 bool sum_is_right(const struct sum *sum);
-/* Submits the op, which must give the sum. */
+/* Submits the op and checks that it gives the sum. */
 void add_right(const struct sum *sum);
 
 #endif

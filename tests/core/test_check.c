@@ -186,7 +186,7 @@ static void missing_operands(void **state)
         }
 }
 
-/* An output one element into another operand. */
+/* The output overlaps another operand, shifted by one element. */
 static void outputs_must_not_overlap(void **state)
 {
     (void)state;

@@ -51,7 +51,7 @@ static struct hw_silu silu_of(int64_t n)
     return (struct hw_silu){ .x = hw_host_1d(x, HW_F32, n), .y = hw_host_1d(y, HW_F32, n) };
 }
 
-/* Submits it, and checks the result. */
+/* Submits the call, and checks its result. */
 static void compute(struct hw_queue *queue, int64_t n)
 {
     struct hw_silu op = silu_of(n);
@@ -143,7 +143,7 @@ static char *path_of_profile(void)
 #define TRANSFERS "up 0 0 1 1048576:1\ndown 0 0 1 1048576:1\nwait 1 0 0\n"
 #define DEVICE_10 TRANSFERS "silu/f32/many 10000 0 1 1048576:1\n"
 #define CPU_1     "silu/f32/many 999 0 2 1024:1000 1048576:1024000\n"
-/* The CPU takes no time at all. */
+/* Here the CPU needs no time at all. */
 #define CPU_0 "silu/f32/many 1 0 1 1048576:1\n"
 
 static void give_profiles(const char *device, const char *cpu)
@@ -220,7 +220,7 @@ static void transfers_count(void **state)
     close_scene(&s);
 }
 
-/* HW_ROUTE=measured does not go by estimates. */
+/* HW_ROUTE=measured ignores estimates. */
 static void half_of_the_figures_are_not_enough(void **state)
 {
     struct scene s;
@@ -561,7 +561,7 @@ static void *use_a_queue(void *argument)
     return stats.routed == ROUNDS ? NULL : "not all calls were routed";
 }
 
-/* The first of them reads the profiles. */
+/* The first thread reads the profiles. */
 static void threads_share_profiles(void **state)
 {
     struct scene s;

@@ -74,7 +74,7 @@ static void a_failing_op_is_not_tried_again(void **state)
     }
 }
 
-/* Calls that it remembers included. */
+/* This includes calls that the other queue remembers. */
 static void another_queue_does_not_try_it(void **state)
 {
     struct world w;

@@ -220,7 +220,7 @@ static struct doubling doubling_of(const struct hw_tensor *t)
 static struct hw_plugin its_own;
 static int transfers;
 
-/* As if the host could see the memory. */
+/* Pretends that the host can see the memory. */
 static int32_t alloc_visible(void *device, uint64_t bytes, uint32_t flags,
                              struct hw_buffer *buffer)
 {

@@ -46,7 +46,7 @@ static bool fails_at(const struct trial *trial, unsigned n, bool alone, unsigned
     return failed;
 }
 
-/* Emulators and sanitizers take fewer. */
+/* Emulators and sanitizers test fewer allocations. */
 static unsigned stride_of(const struct trial *trial)
 {
     if (getenv("HW_TEST_NOMEM") || !trial->stride)

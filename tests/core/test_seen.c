@@ -373,7 +373,7 @@ static void packed_weights_are_recognised(void **state)
     assert_true(near_has_seen(&other));
     for (int i = 0; i <= ROUND; i++)
         ok(hw_matmul(world.on_near, i % 2 ? &op : &other));
-    /* Not as it was packed, not whole, not packed. */
+    /* With another packing, only a part of it, and unpacked. */
     other.b.layout++;
     assert_false(near_has_seen(&other));
     other.b = op.b;
@@ -394,7 +394,7 @@ static void packed_weights_are_recognised(void **state)
     assert_false(near_has_seen(&other));
     world.on_near->host_tensors = false;
     fails(HW_INVALID, "b", hw_matmul(world.on_near, &other));
-    /* Over the weights. */
+    /* The output overwrites the weights. */
     other = op;
     other.c.buffer = op.b.buffer;
     assert_false(near_has_seen(&other));

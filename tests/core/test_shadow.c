@@ -44,7 +44,7 @@ static int32_t lying_add(void *device, void *queue, const struct hw_add *op)
     return honest_add(device, queue, &other);
 }
 
-/* Leaves y as it is. */
+/* Does not write y. */
 static int32_t lazy_silu(void *device, void *queue, const struct hw_silu *op)
 {
     (void)device, (void)queue, (void)op;
@@ -87,7 +87,7 @@ static void a_lying_op_is_withdrawn(void **state)
                            "f32 [1, 4], b f32 [1, 4], y f32 [1, 4], element 0 of y "
                            "is 2, and 11 by cpu:0 (HW_SHADOW)\""));
     assert_true(report_has(w.context, "\"compared\":1,\"wrong\":1"));
-    /* On other queues, too; until the reset. */
+    /* Withdrawn on other queues, too, until the reset. */
     ok(hw_queue_open(w.near, NULL, &other));
     make_lie(other);
     const struct sum again = sum_on(other);

@@ -16,8 +16,8 @@ struct world {
     struct candidate candidate;
 };
 
-extern time_t clock_time;  /* what time() says; each test sets it */
-extern unsigned told;      /* lines in the log: what is not kept */
+extern time_t clock_time;  /* the result of time(); each test sets it */
+extern unsigned told;      /* lines in the log about unkept verdicts */
 extern int32_t told_level; /* of the last one */
 /* HW_CACHE_DIR, and the directory of entries. */
 extern char cache[4096], place[4200];
@@ -38,7 +38,7 @@ struct cached store(struct world *w, enum cache_kind kind);
 /* Whether the cache has this verdict. */
 bool is_there(struct world *w);
 
-/* Files in a directory, but for hidden ones. */
+/* Counts the files in a directory, except for hidden ones. */
 unsigned count_files(const char *path);
 /* The path of the only entry. */
 const char *entry(void);

@@ -65,7 +65,7 @@ static void rename_all(unsigned char *bytes, size_t size)
         memcpy(at, alias, length);
 }
 
-/* The fixture, with the name. */
+/* Reads a fixture and replaces its name. */
 static unsigned char *read_built(const char *name, size_t *size)
 {
     unsigned char *bytes = read_file(built(name), size);

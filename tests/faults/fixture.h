@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* cmocka wants these before it. */
+/* cmocka.h needs the headers above. */
 #include <setjmp.h>
 #include <stdarg.h>
 

@@ -57,7 +57,7 @@ static void add_signals(FILE *out)
     }
 }
 
-/* Modes, and how they compute. */
+/* The floating-point modes, and their effect on arithmetic. */
 static void add_floats(FILE *out)
 {
     volatile float tiny = 1.5e-38f, half = 0.5f;

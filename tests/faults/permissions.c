@@ -14,7 +14,7 @@
 const uid_t users[] = { 0, USER, OTHER };
 const enum list lists[] = { NO_LIST, OTHER_READS, OTHER_WRITES };
 
-/* ---- what a file or a directory is ---- */
+/* ---- the properties of a file or a directory ---- */
 
 /* The kernel's format of a list: tag, rights, user or group. The mask grants all rights in the
  * list. */
@@ -63,7 +63,7 @@ const char *thing_text(const struct thing *thing)
     return to;
 }
 
-/* ---- what is right ---- */
+/* ---- the expected decision ---- */
 
 static bool is_ours(uid_t owner, uid_t caller)
 {

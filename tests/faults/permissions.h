@@ -23,20 +23,20 @@ struct thing {
     enum list list;
 };
 
-/* The callers are the first two of them. */
+/* The first two of them are the callers. */
 extern const uid_t users[3];
 extern const enum list lists[3];
 
 /* Applies `thing` to the file; false if the file system has no access control lists. */
 bool thing_make(const char *path, const struct thing *thing);
-/* Says what it is, in one of two buffers. */
+/* Describes it, in one of two static buffers. */
 const char *thing_text(const struct thing *thing);
 
 /* The expected reason of rejection if this user, whose only group has the same number, is the
  * caller; "" if it is used. Everyone may search the directory. */
 const char *right_of_file(const struct thing *file, uid_t caller);
 const char *right_of_directory(const struct thing *directory, uid_t caller);
-/* A link of that owner in the directory. */
+/* The same for a link with this owner in the directory. */
 const char *right_of_link(uid_t owner, const struct thing *directory, uid_t caller);
 
 #endif

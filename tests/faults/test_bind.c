@@ -233,7 +233,7 @@ static void threads_bind_it_once(void **state)
     expect((struct tally){ .bound = 1 });
 }
 
-/* ---- a plugin that is not what it was ---- */
+/* ---- a plugin that has changed ---- */
 
 /* The error is clear, and the same each time; other devices are not affected. */
 static void failure_is_reported_by_each_use(void **state)

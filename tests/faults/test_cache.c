@@ -22,7 +22,7 @@
 
 enum { NOBODY = 65534 };
 
-/* ---- what comes back ---- */
+/* ---- entries that are found ---- */
 
 static void comes_back(void **state)
 {
@@ -190,7 +190,7 @@ static void depends_on_driver(void **state)
     assert_int_equal(unlink(inside), 0);
     expect_change(&w, vendors, NULL, true);
 
-    /* A device: who may use it. */
+    /* Of a device, the access rights count. */
     snprintf(inside, sizeof inside, "%s", lair("fifo"));
     assert_int_equal(mkfifo(inside, 0600), 0);
     expect_change(&w, inside, NULL, true);
@@ -248,7 +248,7 @@ static void depends_on_libraries(void **state)
     end(&w);
 }
 
-/* The file was replaced while it was probed. */
+/* The file was replaced while the probe ran. */
 static void changed_file_is_not_stored(void **state)
 {
     struct world w;
@@ -264,7 +264,7 @@ static void changed_file_is_not_stored(void **state)
     end(&w);
 }
 
-/* ---- what must not come back ---- */
+/* ---- entries that must not be found ---- */
 
 static void damaged_entry_is_missing(void **state)
 {
@@ -463,7 +463,7 @@ static void works_without_a_cache(void **state)
     end(&w);
 }
 
-/* A full disk, say: what is there stays whole. */
+/* After a failed write, such as on a full disk, the old entry is intact. */
 static void failed_write_leaves_nothing(void **state)
 {
     struct world w;

@@ -54,7 +54,7 @@ __attribute__((format(printf, 1, 2))) static const char *in_lair(const char *for
     return path;
 }
 
-/* ---- what a copy prints ---- */
+/* ---- the output of a copy ---- */
 
 static void print_settings(const struct settings *settings)
 {
@@ -253,7 +253,7 @@ static const struct way {
 };
 enum { WAYS = sizeof ways / sizeof *ways };
 
-/* ---- what is expected ---- */
+/* ---- expectations ---- */
 
 static void fail(const char *who, const char *what, const char *text)
 {
@@ -261,7 +261,7 @@ static void fail(const char *who, const char *what, const char *text)
     failures++;
 }
 
-/* The first line that is not the same. */
+/* Finds the first line that differs. */
 static const char *difference(const char *a, const char *b)
 {
     while (*a && strcspn(a, "\n") == strcspn(b, "\n") && !memcmp(a, b, strcspn(a, "\n"))) {

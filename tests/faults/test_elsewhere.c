@@ -21,7 +21,7 @@ struct row {
     const char *variables[VARIABLE_COUNT];
     const char *name;
     const char *at;     /* where the library is; NULL: nowhere */
-    enum there there;   /* what `at` is; THERE_FIT if it is not said */
+    enum there there;   /* the file at `at`; default: THERE_FIT */
     const char *unseen; /* bases that the caller does not know */
     enum located located;
     const char *places; /* that were looked at */
@@ -42,7 +42,7 @@ static const struct row rows[] = {
       .places = "O:far.dll P:far.dll R:Windows/System32/far.dll" },
     { WINDOWS, .name = "far.dll", .unseen = "P", .located = LIBRARY_UNKNOWN,
       .places = "O:far.dll P:far.dll R:Windows/System32/far.dll" },
-    /* the first file decides, whatever it is */
+    /* the first file found decides, whatever it is */
     { WINDOWS, .name = "far.dll", .at = "O:far.dll", .there = THERE_UNFIT, .unseen = "P",
       .located = LIBRARY_UNFIT, .places = "O:far.dll" },
     { WINDOWS, .name = "far", .located = LIBRARY_MISSING,
@@ -83,11 +83,11 @@ static const struct row rows[] = {
       .name = "/opt/libfar.dylib", .at = "R:usr/lib/libfar.dylib", .located = LIBRARY_FOUND,
       .places = "R:a/libfar.dylib R:c/libfar.dylib R:opt/libfar.dylib "
                 "R:usr/local/lib/libfar.dylib R:usr/lib/libfar.dylib" },
-    /* a file that does not fit is passed over */
+    /* an unsuitable file is skipped */
     { MACOS, .name = "/opt/libfar.dylib", .at = "R:opt/libfar.dylib", .there = THERE_UNFIT,
       .located = LIBRARY_UNFIT,
       .places = "R:opt/libfar.dylib R:usr/local/lib/libfar.dylib R:usr/lib/libfar.dylib" },
-    /* what starts elsewhere */
+    /* names with another base */
     { MACOS, .name = "@loader_path/../libfar.dylib", .at = "O:../libfar.dylib",
       .located = LIBRARY_FOUND, .places = "O:../libfar.dylib" },
     { MACOS, .name = "@executable_path/libfar.dylib", .unseen = "P",
@@ -116,7 +116,7 @@ static const struct row rows[] = {
     { MACOS, .name = "@rpath/libfar.dylib", .at = "O:libfar.dylib",
       .located = LIBRARY_MISSING,
       .places = "R:usr/local/lib/libfar.dylib R:usr/lib/libfar.dylib" },
-    /* the system's own */
+    /* libraries of the system */
     { MACOS, .name = "/usr/lib/libfar.dylib", .located = LIBRARY_OF_SYSTEM,
       .places =
           "R:usr/lib/libfar.dylib R:usr/local/lib/libfar.dylib R:usr/lib/libfar.dylib" },

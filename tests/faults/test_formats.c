@@ -242,7 +242,7 @@ static size_t find(const struct bytes *bytes, const char *text, size_t length)
     return 0;
 }
 
-/* The name of the entry, wherever it is. */
+/* Renames the entry at each occurrence of its name. */
 static void rename_entry(struct bytes *bytes)
 {
     static const char name[] = "hw_plugin_entry";

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static char root[4096]; /* what stands for / */
+static char root[4096]; /* stands for / */
 
 static void put_device(const char *slot, const char *uevent)
 {

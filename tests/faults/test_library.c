@@ -43,7 +43,7 @@ void *__wrap_dlopen(const char *name, int flags)
     return __real_dlopen(name, flags);
 }
 
-/* ---- what is open ---- */
+/* ---- mapped files ---- */
 
 struct seen {
     const char *path;
@@ -100,7 +100,7 @@ static void replace_late(const char *directory, const char *other)
 
 /* ---- tests ---- */
 
-/* The constructor of the other one crashes. */
+/* The other file's constructor crashes. */
 static void another_file_at_the_last_moment(void **state)
 {
     (void)state;
@@ -148,7 +148,7 @@ static void the_program_has_loaded_it(void **state)
     assert_true(process_has(lair("own/hw_good.so")));
 }
 
-/* The first one there is the second one now. */
+/* Two files are swapped by rename. */
 static void two_change_places(void **state)
 {
     (void)state;

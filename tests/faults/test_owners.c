@@ -64,7 +64,7 @@ static void open_and_look(void)
     hw_close(context);
 }
 
-/* The caller may use all of it. */
+/* Makes files that the caller may use. */
 static void put_good(const char *directory)
 {
     make_directory(directory);
@@ -121,7 +121,7 @@ static void test_lock(void **state)
         }
 }
 
-/* It disables the plugin, if it counts. */
+/* If the file is read, it disables the plugin. */
 static void test_config(void **state)
 {
     (void)state;

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- what is found ---- */
+/* ---- the decision of trust_open() ---- */
 
 static const char *found(const char *path, uid_t caller)
 {
@@ -40,7 +40,7 @@ static void compare(const char *path, uid_t caller, const char *wanted, const ch
     accepted += !*wanted;
 }
 
-/* Some are accepted, and some are not. */
+/* Fails unless some were accepted, and some were not. */
 static void conclude(void)
 {
     print_message("# %u combinations, %u of them accepted\n", compared, accepted);

@@ -24,7 +24,7 @@ static struct hw_buffer *buffers[2];
 static char host[HOST];
 static unsigned asked; /* calls that the plugin got */
 
-/* ---- what the plugin is promised ---- */
+/* ---- the promises to the plugin ---- */
 
 /* The number of bytes up to the tensor's last element; false if it overflows, or if there are no
  * elements. */

@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static volatile size_t fuzz_sum;
 
-/* A place is below its base, and has an end. */
+/* A place must be relative to its base, and terminated. */
 static inline enum there fuzz_look(void *user, enum base base, const char *path)
 {
     if (*path == '/' || strlen(path) > 4096)

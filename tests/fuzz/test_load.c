@@ -31,7 +31,7 @@
 
 enum end { REFUSED, LOADED, NOT_LOADED, DIED, DIED_LATER, ENDS };
 
-#define AGAIN 2 /* times that what was loaded once is loaded */
+#define AGAIN 2 /* further loads of a file that was loaded once */
 
 #if defined(__x86_64__)
 static const uint8_t returns[] = { 0xc3 };

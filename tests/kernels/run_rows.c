@@ -243,7 +243,7 @@ static double combined(int kind, double a, double b)
     }
 }
 
-/* Numbers of size 1 to 3, to divide by. */
+/* Divisors with magnitudes from 1 to 3. */
 static struct array divisors(int type, i64 n)
 {
     struct array d = random_array(type, n, 2);

@@ -15,7 +15,7 @@ void launch(portable_fn *kernel, i64 groups, const void *args, const void *const
 #endif
 }
 
-/* Also what a test that failed has left. */
+/* Also frees the memory of a failed test. */
 static int teardown(void **state)
 {
     (void)state;

@@ -263,7 +263,7 @@ run = json.load(open('out'))
 (row,) = run['results']
 assert (row['test'], row['prompt'], row['tokens'], row['depth'], row['repetitions']) == ('tg3', 0, 3, 0, 3), row
 assert 0 < row['rate']['min'] <= row['rate']['median'] <= row['rate']['p90'], row
-# every pass counts, and the one before them
+# every pass counts, including the one before them
 assert run['ops']['own'] == (3 + 1) * 3 * run['graph']['nodes'], run['ops']
 END
 }

@@ -190,7 +190,7 @@ static int32_t info(void *self, int32_t index, struct hw_device_info *out)
     return HW_OK;
 }
 
-/* Work besides ops, which is done at once. */
+/* Work besides ops, done immediately. */
 static int32_t other_work(void *device, void *queue, const struct hw_arg *args,
                           uint32_t count)
 {

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 static char path[2 * PATH_MAX];
-static struct hw_context *common; /* that of the parent, which lives all the time */
+static struct hw_context *common; /* the parent's context, which stays open */
 static struct hw_device *device;  /* of the CPU plugin */
 static atomic_int point;          /* which is looped over; negative: end */
 static atomic_long rounds;
@@ -187,7 +187,7 @@ void soak_fork(long count)
     }
     atomic_store(&point, -1);
     pthread_join(thread, NULL);
-    if (compute(queue)) /* what the children did is not felt here */
+    if (compute(queue)) /* the children have not disturbed the parent */
         die("silu: %s", hw_message());
     hw_close(common);
     printf("fork: %ld forks at %d points; %ld in %d phases, beside %ld rounds of the other "

@@ -94,7 +94,7 @@ static enum hw_status launch(struct stay *stay)
     return status;
 }
 
-/* Half a second: the fork is sooner. */
+/* Half a second: the fork comes earlier. */
 static enum hw_status keep_busy(struct stay *stay)
 {
     const struct hw_arg time = { .kind = HW_ARG_INT, .i = 500 };

@@ -22,7 +22,7 @@ void stay_close(struct stay *stay);
 
 /* "<root>/plugins": discrete and cpu. Dies if the status is an error. */
 void must(enum hw_status status, const char *what);
-/* Dies unless it is `wanted`, with a message. */
+/* Dies unless the status is `wanted`, with a message. */
 void must_fail(enum hw_status status, enum hw_status wanted, const char *what);
 /* Opens a context; `options` may only set path, probe and backends, which this function does not
  * set. */

@@ -107,7 +107,7 @@ static void demote(struct stay *stay)
     hw_close(context);
 }
 
-/* It stays lost; the CPU does not. */
+/* The device stays lost, the CPU keeps working. */
 static void lose(struct stay *stay)
 {
     struct hw_context *context = open_beside_cpu("ops_loses");
@@ -118,7 +118,7 @@ static void lose(struct stay *stay)
     hw_close(context);
 }
 
-/* The same while work is pending. */
+/* The device is lost while work is pending. */
 static void lose_later(struct stay *stay)
 {
     must(hw_extension_call(stay->queues[0], "discrete.lose", NULL, 0), "discrete.lose");
@@ -176,7 +176,7 @@ static void replace(struct stay *stay)
         die("the file that others can write to was loaded");
 }
 
-/* A byte of a verdict that was kept. */
+/* Damages a byte of a kept verdict. */
 static void corrupt(struct stay *stay)
 {
     DIR *place = opendir(below("cache/verdicts.d"));
@@ -202,7 +202,7 @@ static void corrupt(struct stay *stay)
     stay_open(stay);
 }
 
-/* ---- what the process may have ---- */
+/* ---- limits of the process ---- */
 
 /* Opens, computes on each device and closes. Failures have a message. */
 static enum hw_status live(void)

@@ -33,7 +33,7 @@ struct host {
 struct host host_now(void);
 /* Dies if descriptors, threads or the state of the process changed. */
 void check_same(const struct host *before, const struct host *after);
-/* The same; and if memory grew. */
+/* Like check_same(); also dies if memory grew. */
 void check_host(const struct host *before, const struct host *after);
 
 /* ---- files ---- */
@@ -43,7 +43,7 @@ extern char root[64]; /* the directory of all that is written */
 const char *below(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void make_directory(const char *path);
 void write_file(const char *path, const void *bytes, size_t size, mode_t mode);
-/* All of a file; the caller frees. */
+/* Reads a whole file; the caller frees it. */
 unsigned char *read_file(const char *path, size_t *size);
 void copy_file(const char *from, const char *to, mode_t mode);
 void remove_tree(const char *path);

@@ -26,7 +26,7 @@ static pid_t start_swaps(long count)
     _exit(0);
 }
 
-/* False while it goes on. */
+/* False while the process runs. */
 static bool has_ended(pid_t swapper)
 {
     int status;
@@ -55,7 +55,7 @@ static enum outcome open_in_child(const char *probe)
     return (enum outcome)WEXITSTATUS(status);
 }
 
-/* How often the wrong file left this letter. */
+/* How often the wrong file has left this letter. */
 static long marks(char letter)
 {
     size_t size;

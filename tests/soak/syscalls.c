@@ -114,7 +114,7 @@ static void must_be_as_before(const struct scenario *scenario, const struct faul
         die("opening without a fault: %s", hw_message());
 }
 
-/* Its messages are what the others learn. */
+/* Runs in the traced process, and prints its own errors. */
 __attribute__((noreturn)) static void live(const struct scenario *scenario,
                                            const struct fault *fault)
 {

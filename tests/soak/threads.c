@@ -60,7 +60,7 @@ void soak_threads(long count)
     copy_file(FIXTURES "/hw_titled.so", below("titled"), 0755);
     if (asprintf(&path, "%s:%s", below("plugins"), PLUGINS) < 0)
         die("out of memory");
-    for (int round = 0; round < 2; round++) { /* the first is for what is new */
+    for (int round = 0; round < 2; round++) { /* the first one warms up */
         const struct host before = host_now();
         const double start = seconds();
         if (open_on(path, &common))

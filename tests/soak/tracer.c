@@ -22,7 +22,7 @@
 #include <linux/ptrace.h>
 #include <sys/user.h>
 
-/* ---- what can fail, and how ---- */
+/* ---- system calls that can fail, and their errors ---- */
 
 #define CALL(name, shorten, ...)                                                           \
     {                                                                                      \
@@ -149,7 +149,7 @@ struct traced {
 struct tracing {
     enum role role; /* whose calls are counted, */
     bool counts;    /* while this is */
-    unsigned calls; /* of the one that fails */
+    unsigned calls; /* of the failing system call so far */
     struct fault *fault;
     struct census *census;
     struct traced list[64];
@@ -167,7 +167,7 @@ static struct traced *find(struct tracing *tracing, pid_t id)
     return &tracing->list[tracing->count++];
 }
 
-/* close() closes, whatever it returns. */
+/* close() closes the descriptor even if it fails. */
 static void skip(pid_t id, int number)
 {
     if (number != SYS_close)

@@ -36,7 +36,7 @@ struct faulty {
 const struct faulty *faults_of(int number);
 const char *call_name(int number);
 
-/* False where it may not, or cannot. */
+/* False if tracing is not allowed or not possible. */
 bool tracer_works(void);
 /* Called first in the process to be traced: waits for trace(). */
 void tracer_submit(void);

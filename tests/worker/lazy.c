@@ -70,7 +70,7 @@ static int32_t info_of(void *self, int32_t index, struct hw_device_info *info)
     return HW_OK;
 }
 
-/* Without an impl, it is not freed here. */
+/* A buffer without `impl` is not freed by this plugin. */
 static int32_t import(void *device, const struct hw_import *desc, struct hw_buffer *buffer)
 {
     buffer->host = desc->handle;

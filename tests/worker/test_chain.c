@@ -17,7 +17,7 @@
 
 enum { NODES = 3 };
 
-/* ---- what the rest of the worker does ---- */
+/* ---- the rest of the worker ---- */
 
 int32_t server_fail(const char *what)
 {

@@ -19,7 +19,7 @@
 
 #include <cmocka.h>
 
-/* Seconds for a call, and for one that closes. */
+/* Limits in seconds for a call, and for a call that closes something. */
 #define LIMIT   "2"
 #define CLOSING "3"
 
@@ -100,7 +100,7 @@ static pid_t process_of(struct hw_context *context)
     return process;
 }
 
-/* ---- what hangs ---- */
+/* ---- functions that hang ---- */
 
 static enum hw_status submit(struct hw_queue *queue)
 {
@@ -184,7 +184,7 @@ static void test_hangs(void **state)
         check_place(i);
 }
 
-/* ---- what takes its time ---- */
+/* ---- slow functions ---- */
 
 /* A chain of ops that takes longer than a single op may, and a queue that waits for it. */
 static void test_chain(void **state)

@@ -125,7 +125,7 @@ void round_to_codes(float *values, int64_t count, int most)
 
 enum { TOGETHER = 64, BLOCK = 32, MOST_RATIO = 16 };
 
-/* Rank 4, of which rank 3 has one batch. */
+/* The extents as rank 4; a tensor of rank 3 has one batch. */
 static void extents_of(const struct hw_tensor *t, int64_t extent[4])
 {
     extent[0] = 1;

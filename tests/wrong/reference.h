@@ -40,7 +40,7 @@ int32_t reference_fill(struct hw_plugin *table, const struct hw_plugin_ops *ops)
 /* The address of element `i` of a tensor, counted row-major; blocks have no element
  * addresses. */
 void *element(const struct hw_tensor *tensor, int64_t i);
-/* The same as a number. */
+/* The same element as a number. */
 double get(const struct hw_tensor *tensor, int64_t i);
 void set(const struct hw_tensor *tensor, int64_t i, double value);
 

@@ -19,7 +19,7 @@ while [ $# -gt 0 ]; do
     accused=$(printf '%s\n' "$output" |
         sed -nE 's/^hw: error: ([a-z0-9_]+) \(.* is wrong and not tried.*/\1/p' | sort -u)
     [ -n "$accused" ] || accused=-
-    # One that is right passes, and was tested.
+    # A right plugin must pass, and must have been tested.
     case $op:$output in
     -:*" 0 failed"* | [a-z]*) ;;
     *) accused="nothing, but it does not pass" ;;

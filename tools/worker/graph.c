@@ -13,7 +13,7 @@
 struct chain {
     struct hw_node *nodes;
     uint32_t count, room;
-    bool no_memory, unknown; /* what is wrong with a node */
+    bool no_memory, unknown; /* faults of a node */
     void *built;             /* the plugin's */
 };
 

@@ -61,7 +61,7 @@ void line_await(struct server *server, uint32_t channel, uint64_t position);
 struct chain;
 /* Adds a node to the graph, which is created if it is NULL. chain_build() reports errors. */
 void chain_add(struct server *server, struct chain **graph, const struct wire_op *node);
-/* Takes the graph, and gives its number. */
+/* Takes ownership of the graph, and returns its number. */
 int32_t chain_build(struct server *server, void *queue, struct chain *graph,
                     uint32_t *number);
 int32_t chain_launch(struct server *server, void *queue, uint32_t number);

@@ -35,7 +35,7 @@ static void trap(void)
     __builtin_trap();
 }
 
-/* A page of a file that has none. */
+/* Reads a page of an empty file. */
 static void bus(void)
 {
     const int fd = memfd_create("empty", MFD_CLOEXEC);
@@ -44,7 +44,7 @@ static void bus(void)
         (void)*page;
 }
 
-/* Deeper than any stack. */
+/* Recurses until any stack overflows. */
 static int overflow(volatile int depth)
 {
     volatile char room[4096];
@@ -165,7 +165,7 @@ static void sleep_aside(void)
     raise(SIGSTOP);
 }
 
-/* ---- it damages what is around it ---- */
+/* ---- damage to the process ---- */
 
 static void close_files(void)
 {

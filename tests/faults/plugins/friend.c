@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A library that lies beside a plugin. */
+/* A library in the directory of a plugin. */
 int of_friend(void);
 int of_friend(void)
 {

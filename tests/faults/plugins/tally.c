@@ -31,7 +31,7 @@ __attribute__((constructor)) static void count(void)
         usleep(300000);
 }
 
-/* Whether it is bound, and shall do this. */
+/* Whether this is the application, and HW_TEST_TALLY_BIND is `what`. */
 static int shall(const char *what)
 {
     const char *bind = getenv("HW_TEST_TALLY_BIND");

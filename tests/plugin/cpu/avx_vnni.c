@@ -145,7 +145,7 @@ static void read_vector(uint8_t *area, unsigned number, uint32_t lanes[8])
     read_part(area, YMM, number, lanes + 4);
 }
 
-/* VEX sets what is above the result to zero. */
+/* VEX zeroes the bits above the result. */
 static void write_vector(uint8_t *area, unsigned number, const uint32_t lanes[8])
 {
     memcpy(part(area, XMM, number), lanes, 16);

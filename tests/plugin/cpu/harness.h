@@ -80,7 +80,7 @@ static inline void harness_host(struct harness *h, const char *kernel, uint32_t 
     };
 }
 
-/* From the host down to a queue. */
+/* Starts the plugin, from its entry to a queue. */
 static inline void harness_start(struct harness *h)
 {
     assert_int_equal(harness_entry()(&h->host, &h->plugin), HW_OK);
@@ -90,7 +90,7 @@ static inline void harness_start(struct harness *h)
     assert_int_equal(h->plugin.queue_open(h->device, &desc, &h->queue), HW_OK);
 }
 
-/* `kernel` is HW_KERNEL's. */
+/* `kernel` is the value of HW_KERNEL. */
 static inline void harness_open(struct harness *h, const char *kernel, uint32_t threads)
 {
     harness_host(h, kernel, threads);

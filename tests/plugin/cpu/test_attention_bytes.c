@@ -36,7 +36,7 @@ static const struct fallback {
     { "values of an odd number of runs", 96, true, 0 },
 };
 
-/* Attends to it on a row at a precision. */
+/* Computes attention with this row at this precision. */
 static void attend_to(const struct fallback *f, const char *kernel, uint32_t precision,
                       float *y)
 {
@@ -105,7 +105,7 @@ static void integers_fall_back_to_floats(void **state)
     harness_close(&mover);
 }
 
-/* One as q8_0 or f32 in each element. */
+/* A tensor of ones, as q8_0 or f32. */
 static struct hw_tensor ones(struct operand *o, struct hw_tensor t)
 {
     const int64_t extents[] = { t.extent[0], t.extent[1], t.extent[2], t.extent[3], 0 };

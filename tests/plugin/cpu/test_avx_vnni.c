@@ -103,7 +103,7 @@ static void run_evex(int kind)
     }
 }
 
-/* ---- what they should be ---- */
+/* ---- expected results ---- */
 
 static uint32_t seed = 1;
 

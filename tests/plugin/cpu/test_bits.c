@@ -105,7 +105,7 @@ struct work {
     uint32_t op;
     struct verify_host_call *call[2];
     union args args[2];
-    unsigned char *before, *expected; /* what is in the memory */
+    unsigned char *before, *expected; /* contents of the memory */
     uint64_t bytes;
 };
 
@@ -319,7 +319,7 @@ static void check_case(const char *text, struct taken *taken)
     free_work(&work);
 }
 
-/* Packed weights are made for these rows. */
+/* Rows for packed weights. */
 static bool takes_packed(const char *name)
 {
     return !strncmp(name, "gemm", 4) || !strncmp(name, "blocks", 6);
@@ -331,7 +331,7 @@ static bool is_enough(const char *name, const struct taken *taken)
     return taken->plain + taken->packed >= enough && (taken->packed || !takes_packed(name));
 }
 
-/* Enough of the cases that a row takes. */
+/* Checks enough of the cases that the row takes. */
 static void check_row(uint32_t op, const char *name)
 {
     struct taken taken = { 0, 0 };

@@ -26,7 +26,7 @@ static void table_is_filled(void **state)
 #undef X
 }
 
-/* An older host has less room. */
+/* An older host has a shorter table. */
 static void table_is_cut(void **state)
 {
     struct harness h;

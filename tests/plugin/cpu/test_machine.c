@@ -23,7 +23,7 @@ static struct {
     bool is;
 } affinity;
 
-/* In front of the C library's. */
+/* Replaces the C library's function. */
 int sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set)
 {
     if (affinity.is) {

@@ -103,7 +103,7 @@ static bool is_for(const char *row, int32_t a, int32_t b, bool turned)
     return !turned || strncmp(row, "gemv", 4) != 0;
 }
 
-/* One type at each number of rows. */
+/* Compares one type with each number of rows. */
 static void compare_type(struct row *row, int32_t type, int64_t k)
 {
     static const int64_t m[] = { 1, 2, 3, 4, 5, 6, 7, 8, 12, 15, 40, 48, 49, 60, 96, 97 };
@@ -271,7 +271,7 @@ static void halves_have_these_bits(struct row *row)
     any_kept = true;
 }
 
-/* A row of c beside 47 others, 23, and so on. */
+/* A row of c has the same bits beside 47 others, 23, and so on. */
 static void floats_have_the_same_bits(struct row *row)
 {
     for (int i = is_paired(row->name) ? FLOATS - 1 : 0; i < FLOATS; i++)

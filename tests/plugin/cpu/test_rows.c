@@ -279,7 +279,7 @@ CASE(conv2d)
 
 static int32_t expert_ids[18] = { 1, 0, 2, -1, 0, 0, 3, 0, 0, 1 };
 
-/* Few rows, and many. */
+/* For few rows, and for many. */
 CASE(matmul_id)
 {
     const bool few = i < 3 * WEIGHTS;

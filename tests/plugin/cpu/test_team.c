@@ -178,7 +178,7 @@ static void linger(void *user, int64_t first, int64_t end, uint32_t thread)
     count_groups(tally, first, end, thread);
 }
 
-/* Until the other thread has taken a piece. */
+/* Repeats until the other thread has taken a piece. */
 static void share(struct team *team, team_fn *fn, struct tally *tally)
 {
     for (int runs = 0; !tally->by[1]; once_more(&runs))
@@ -210,7 +210,6 @@ static void pause_ms(int ms)
     nanosleep(&(struct timespec){ ms / 1000, ms % 1000 * 1000000 }, NULL);
 }
 
-/* A group that takes long. */
 static void work_long(void *user, int64_t first, int64_t end, uint32_t thread)
 {
     pause_ms(10);
@@ -536,7 +535,7 @@ static void keep_pace(void *user, int64_t first, int64_t end, uint32_t thread)
         pace->fast += end - first;
 }
 
-/* Until the slow thread takes part. */
+/* Repeats until the slow thread takes part. */
 static struct pace share_with_slow(int64_t slower)
 {
     struct team *team = team_create(2, 2);
@@ -551,7 +550,7 @@ static struct pace share_with_slow(int64_t slower)
     return pace;
 }
 
-/* As the cores of hybrid processors are. */
+/* As on the cores of hybrid processors. */
 static void slow_core_takes_less(void **state)
 {
     const struct pace pace = share_with_slow(4);

@@ -157,7 +157,7 @@ int cublasLtMatmulAlgoGetHeuristic(void *handle, void *product, void *a, void *b
     return is_supported(product, a) ? SUCCESS : NOT_SUPPORTED;
 }
 
-/* To the nearest number of 11 bits. */
+/* Rounds to the nearest number with 11 bits. */
 static float as_tf32(float value)
 {
     uint32_t bits;

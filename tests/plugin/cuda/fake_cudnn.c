@@ -207,7 +207,7 @@ static void run_pointwise(struct run *run, const struct descriptor *op)
                                                    vt ? vt->at[place(y, i, vt)] : 0);
 }
 
-/* Over the last axis. */
+/* Reduces the last axis. */
 static void run_reduction(struct run *run, const struct descriptor *op)
 {
     const int mode = number(follow(op, CUDNN_REDUCTION_OP_OF), CUDNN_REDUCTION_MODE);
@@ -223,7 +223,7 @@ static void run_reduction(struct run *run, const struct descriptor *op)
     }
 }
 
-/* Heads of b are shared. */
+/* Several heads of a share one of b. */
 static void run_matmul(struct run *run, const struct descriptor *op)
 {
     const struct values *a = input(run, follow(op, CUDNN_MATMUL_OP_A));

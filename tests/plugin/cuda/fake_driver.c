@@ -229,7 +229,7 @@ static bool has_tuned_kernels(int device)
     return capabilities[device] >= 80;
 }
 
-/* As on such cards. */
+/* As on cards of this capability. */
 static int shared_most(int device)
 {
     const int capability = capabilities[device];
@@ -472,7 +472,7 @@ void fake_driver_know(const struct fake_memory *memory)
     told = memory;
 }
 
-/* Zeros: it is not known. */
+/* Zeros if the address is unknown. */
 static struct fake_memory known_of(uint64_t address)
 {
     struct fake_memory known = { 0 };

@@ -267,7 +267,7 @@ static uint64_t bytes_of_element(int type)
     return type == TENSOR_F16 || type == TENSOR_BF16 ? 2 : 4;
 }
 
-/* Rows, and all beyond them, are apart. */
+/* Rows, and the outer axes, do not overlap. */
 static bool are_strides(const uint64_t *extents, const uint64_t *strides, uint32_t rank,
                         uint64_t row_bytes)
 {

@@ -223,7 +223,7 @@ static void the_cpu_needs_no_context(void **state)
     assert_int_equal(faults_count("init"), 0);
 }
 
-/* All that cuda.def lists is there. */
+/* All functions that cuda.def lists are found. */
 static void functions_are_found_by_their_version(void **state)
 {
     enum {

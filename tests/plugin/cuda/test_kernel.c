@@ -143,7 +143,7 @@ static void kernels_get_their_arguments(void **state)
     hw_kernel_free(kernel);
 }
 
-/* ---- what is refused ---- */
+/* ---- rejected calls ---- */
 
 static void refused(enum hw_status status, const char *words,
                     const struct hw_user_kernel *desc)

@@ -87,7 +87,7 @@ static void needs_standin(void)
         skip();
 }
 
-/* ---- what is computed ---- */
+/* ---- computing ---- */
 
 static void launch(struct hw_kernel *kernel)
 {
@@ -173,7 +173,7 @@ static int close_older(void **state)
     return close_all(state);
 }
 
-/* Both are installed. */
+/* Both compilers are installed. */
 static void each_driver_has_its_own_compiler(void **state)
 {
     const struct hw_user_kernel desc = scale();
@@ -216,7 +216,7 @@ static void a_compiler_too_new_for_the_driver_is_refused(void **state)
     assert_int_equal(nvrtc_12->compiled, 2);
 }
 
-/* ---- what is refused ---- */
+/* ---- rejected calls ---- */
 
 static void errors_of_the_text_are_said(void **state)
 {

@@ -108,10 +108,10 @@ static void norms_that_do_not_fit_are_launches(void **state)
     l.norm.weight = norm_weight(0, COLS); /* an op may write it */
     stays_apart(&l, apart);
     l = good;
-    l.norm.x = floats(COLS); /* not what the projection makes */
+    l.norm.x = floats(COLS); /* not the projection's result */
     stays_apart(&l, apart);
     l = good;
-    l.norm.y = floats(COLS); /* not what is multiplied */
+    l.norm.y = floats(COLS); /* not an operand of the products */
     stays_apart(&l, apart);
     l = good;
     l.before.a = l.residual; /* read by other groups while one adds to it */
@@ -179,7 +179,7 @@ static void large_products_take_more_rows_at_a_time(void **state)
     }
 }
 
-/* ---- what is read ahead ---- */
+/* ---- reading ahead ---- */
 
 static struct layer layer_with(int64_t rows)
 {

@@ -188,7 +188,7 @@ static void paired_blocks_are_even_in_number(void **state)
         }
 }
 
-/* One launch has all of them, or each has one. */
+/* One launch for all rows, or one for each. */
 static void rows_are_where_they_should_be(void **state)
 {
     enum { TOKENS = 4 };

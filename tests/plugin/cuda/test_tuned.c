@@ -111,13 +111,13 @@ static void the_same_result(struct products *p)
     p->op[1].c = p->op[0].c;
 }
 
-/* The first writes what the second adds. */
+/* The first product writes the second one's bias. */
 static void a_bias_that_is_written(struct products *p)
 {
     p->op[1].bias = hw_view_1d(p->op[0].c.buffer, 0, HW_F32, ROWS);
 }
 
-/* The first writes weights of the second. */
+/* The first product writes weights of the second one. */
 static void weights_that_are_written(struct products *p)
 {
     p->op[1].b = tensor(hopper, 0, HW_BF16, ROWS, COLS);
@@ -280,7 +280,7 @@ static int32_t submit_nothing(void *user, void *stream)
     return stream ? HW_OK : HW_DRIVER;
 }
 
-/* Nobody knows what it has written. */
+/* The memory that the application's work writes is unknown. */
 static void nothing_is_early_after_work_of_the_application(void **state)
 {
     const struct products p = products(hopper, HW_BF16);
@@ -333,7 +333,7 @@ static struct seen launch_one(struct hw_device *device, int32_t dtype, int64_t c
     return seen[0];
 }
 
-/* So much that no second group fits. */
+/* The memory per group, chosen so that no second group fits. */
 static void groups_have_a_multiprocessor_each(void **state)
 {
     enum { DECLARED = 2048, RESERVED = 1024 }; /* at most; for each group */

@@ -8,7 +8,7 @@
 
 enum { SUCCESS = 0 };
 
-/* The first member of what handles point to. */
+/* The first member of every object that a handle points to. */
 struct object {
     int references;
     void (*end)(void *self); /* frees it */

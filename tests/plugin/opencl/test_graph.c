@@ -172,7 +172,7 @@ static void workspaces_are_limited(void **state)
     open_with("64M");
     struct hw_queue *queue = open_queue();
     const struct hw_attention few = attend(queue, KEYS);
-    ok(hw_pool_trim(device)); /* what the writes needed */
+    ok(hw_pool_trim(device)); /* memory that the writes used */
     ok(hw_buffer_alloc(device, bytes - held(), 0, &rest));
     if (has_workspaces())
         fails(HW_NO_MEMORY, "the limit is 64 MiB", hw_attention(queue, &few));

@@ -77,7 +77,7 @@ static struct hw_tensor numbers(int64_t count)
     return t;
 }
 
-/* ---- what kernels compute ---- */
+/* ---- computing ---- */
 
 enum { COUNT = 1000, FIRST = 100, LAST = 900 };
 
@@ -233,7 +233,7 @@ static void binaries_are_for_the_device(void **state)
     free(binary);
 }
 
-/* ---- what is refused ---- */
+/* ---- rejected calls ---- */
 
 static void refused(enum hw_status status, const char *words,
                     const struct hw_user_kernel *desc)
@@ -277,7 +277,7 @@ static void kernels_compile(void **state)
     refused(HW_UNSUPPORTED, "the device runs this kernel in groups of at most", &desc);
 }
 
-/* The implementation would refuse the launch. */
+/* Otherwise the implementation would reject the launch. */
 static void groups_are_those_that_the_kernel_requires(void **state)
 {
     char source[sizeof text + 64];
@@ -297,7 +297,7 @@ static void groups_are_those_that_the_kernel_requires(void **state)
     refused(HW_INVALID, "16 x 1 x 1 work-items; the kernel requires 32 x 1 x 1", &desc);
 }
 
-/* PoCL would end the process at the launch. */
+/* Otherwise PoCL would end the process at the launch. */
 static void local_memory_is_the_devices(void **state)
 {
     static const char much[] =

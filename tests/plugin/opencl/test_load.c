@@ -352,7 +352,7 @@ int main(void)
         cmocka_unit_test(queues_share_a_graph),
         cmocka_unit_test(graphs_call_the_application),
     };
-    /* STANDIN_NUMBERS is about the last one. */
+    /* STANDIN_NUMBERS changes the last device only. */
     setenv("STANDIN_DEVICES", "3.0 1.2", 1);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

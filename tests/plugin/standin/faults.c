@@ -31,7 +31,7 @@ static int number_of(const char *name)
     return i;
 }
 
-/* With the lock. */
+/* Called with the lock held. */
 static void arm(const char *name, unsigned nth, int result)
 {
     if (armed == MOST_FAULTS)

@@ -29,7 +29,7 @@ void threads_share_an_event(const struct load_vendor *vendor);
 
 /* 10 000 buffers of 1 KiB to 10 MiB: the vendor's allocations stay below 1.1 times the peak use. */
 void buffers_come_and_go(const struct load_vendor *vendor);
-/* As those of a model's layers do. */
+/* Repeated sizes, like those of a model's layers, reach the vendor once. */
 void sizes_that_repeat_are_hits(const struct load_vendor *vendor);
 
 /* Exported handles of a queue and of memory can be imported and refer to the same objects. Handles

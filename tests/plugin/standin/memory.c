@@ -18,7 +18,7 @@ enum { SLOTS = 1024 };
 #define KB UINT64_C(1024)
 #define MB (1024 * KB)
 
-/* The same numbers in every run. */
+/* The same sequence in every run. */
 static uint32_t next_random(void)
 {
     static uint32_t state = 12345;
@@ -26,7 +26,7 @@ static uint32_t next_random(void)
     return state >> 8;
 }
 
-/* As many of 1 to 2 KiB as of 5 to 10 MiB. */
+/* Each power of two from 1 KiB to 8 MiB is equally likely. */
 static uint64_t size_of_any_order(void)
 {
     const uint64_t size = KB << next_random() % 14;
@@ -108,7 +108,6 @@ void buffers_come_and_go(const struct load_vendor *vendor)
     come_and_go(vendor, size_in_equal_parts);
 }
 
-/* Repeated sizes, like those of a model's layers, reach the vendor once. */
 void sizes_that_repeat_are_hits(const struct load_vendor *vendor)
 {
     static const uint64_t sizes[] = { 3 * MB, 5 * MB, 40 * KB, 7 * MB, 9 * MB };

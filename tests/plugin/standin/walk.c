@@ -84,7 +84,7 @@ static void expect(const struct walk *w, bool right, const char *what)
         fail_msg("%s: wrong results", what);
 }
 
-/* Before memory is freed that work may use. */
+/* Waits before memory is freed that work may still use. */
 static void settle(struct walk *w)
 {
     TRY(hw_queue_wait(w->queue));
@@ -100,7 +100,7 @@ static void make(struct walk *w, struct hw_tensor *t, uint32_t flags, int64_t ro
     TRY(hw_tensor_alloc(w->device, flags, HW_F32, 2, extents, t));
 }
 
-/* Both ways, and rows with gaps between them. */
+/* Copies in both directions, and rows with gaps between them. */
 static void copy(struct walk *w)
 {
     enum { FIRST = 4, WIDTH = 8 };
@@ -186,7 +186,7 @@ static void count_call(void *user)
     atomic_fetch_add((atomic_int *)user, 1);
 }
 
-/* Work on two queues, in order; and its time. */
+/* Orders work on two queues by events, and measures its time. */
 static void order(struct walk *w)
 {
     static const float x[COUNT];
@@ -323,7 +323,7 @@ static void is_lost(struct walk *w)
         fail_msg("%s: the device is not lost: %s: %s", trying, w->step, w->message);
 }
 
-/* Whether the call took place. */
+/* Returns whether the call took place. */
 static bool fail_once(const struct vendor *vendor, const char *name, unsigned nth,
                       const struct vendor_error *error)
 {
