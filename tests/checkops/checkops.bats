@@ -104,7 +104,7 @@
     [ "$status" = 0 ]
 }
 
-@test "support is what was computed, not what was claimed" {
+@test "support reports computed results, not the plugin's claims" {
     run "$CHECKOPS" --plugin "$BEGUN" --support
     echo "$output"
     [ "$status" = 0 ]

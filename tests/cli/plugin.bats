@@ -52,7 +52,7 @@ print(file["reason"], file["locked"])'
     (cd lengths && sha256sum -c --strict --quiet plugins.lock)
 }
 
-@test "what is locked is loaded, what was changed is not" {
+@test "a locked plugin is loaded, a changed one is not" {
     setup_plugins
     [ "$(reason)" = "None False" ]
     hw plugin lock "$plugins"
@@ -80,7 +80,7 @@ print(file["reason"], file["locked"])'
     done
 }
 
-@test "what is not listed is not loaded" {
+@test "a plugin that the lock does not list is not loaded" {
     setup_plugins
     : >"$plugins/plugins.lock"
     [ "$(reason)" = "not-locked False" ]
@@ -414,7 +414,7 @@ setup_library()
     unset HW_PLUGIN_PATH_ONLY
 }
 
-@test "a library that was found by a relative path finds what lies beside it" {
+@test "a library found by a relative path finds the files beside it" {
     setup_library
     for path in lib ./lib "$PWD/lib" ../"$(basename "$PWD")/lib"; do
         LD_LIBRARY_PATH=$path hw explain --json
@@ -422,7 +422,7 @@ setup_library()
     done
 }
 
-@test "so does one that was opened by a relative path, in another directory" {
+@test "a library opened by a relative path finds the files beside it from another directory" {
     setup_library
     if ldd lib/libhw.so.0 | grep -q 'lib[a-z]*san\.so'; then
         skip "not applicable: python3 lacks the run time of the sanitizer"

@@ -178,7 +178,7 @@ END
     grep -qE '^  token_embd.weight +Q8_0 -> Q4_0, 272 KiB -> 144 KiB$' out
 }
 
-@test "rows that are not whole blocks get another type, which is said; the rest of the file is kept" {
+@test "rows that are not whole blocks get another type, with a note; the rest of the file is kept" {
     make odd.gguf 0 48 0.5 -2 0.25
     quantize odd.gguf new.gguf q8_0
     [ "$status" -eq 0 ]

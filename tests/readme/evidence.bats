@@ -65,7 +65,7 @@ change()
     [ "$status" -eq 0 ]
 }
 
-@test "what is computed and not recorded is named, with the command that records it" {
+@test "a computed op without a record is named, with the command that records it" {
     needs_cpu
     CHECKOPS=$REPLAY
     # Older records may have another number of cases.
@@ -77,7 +77,7 @@ change()
     [ "${BASH_REMATCH[1]}" = "record it: tools/evidence record cpu executed && tools/evidence readme" ]
 }
 
-@test "what is recorded and not computed is named" {
+@test "a recorded op that is not computed is named" {
     needs_cpu
     CHECKOPS=$REPLAY
     change '"i8": "0/0", "i32": "0/0"' '"i8": "7/7", "i32": "0/0"'

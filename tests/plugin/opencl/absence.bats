@@ -33,7 +33,7 @@ has_loader()
         "$CORRECT"
 }
 
-@test "OCL_ICD_VENDORS names what is not there" {
+@test "OCL_ICD_VENDORS names a missing file" {
     has_loader
     local name
     for name in "$BATS_TEST_TMPDIR/none/" "$BATS_TEST_TMPDIR/none.icd" "$BATS_TEST_TMPDIR/libnone.so" none.icd; do
