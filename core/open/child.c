@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* child.c - the stage probe in a process of its own. The process of a plugin is a grandchild:
  * hw-probe watches over it, ends it and all that it started at the deadline, and replies in
- * its place. Here, hw-probe itself is watched: whether it has ended, or was stopped. */
+ * its place. The library only looks whether hw-probe has ended, or was stopped. */
 #define _DEFAULT_SOURCE
 #include "open/child.h"
 
@@ -21,11 +21,10 @@
 
 #define FAREWELL 100000 /* microseconds for the end of hw-probe, once it has replied */
 
-/* For each processor at once: most plugins wait for their driver, and one that hangs holds up no
- * other. */
+/* For each processor. Most plugins wait for their driver, and one that hangs holds up no other. */
 #define PLUGINS_AT_ONCE 4
 
-/* Whether somebody has stopped hw-probe, the plugin say, is looked at so many times a second. */
+/* A second. The library looks whether hw-probe was stopped, for instance by the plugin. */
 #define LOOKS 10
 
 /* The settings that affect the start of a plugin and the checks of its file. hw-probe does not get
@@ -255,8 +254,8 @@ static bool is_whole(const struct job *job)
     return job->size >= stated;
 }
 
-/* Takes what there is of the reply; false if there will be no more. What follows the reply of a
- * process that is kept is for others to read: its lines for the log, and why it ended. */
+/* Reads the available bytes of the reply; false at its end. Does not read beyond the reply of a
+ * process that is kept: its log lines and the reason of its end are for worker.c. */
 static bool take(struct job *job, bool kept)
 {
     unsigned char part[4096];

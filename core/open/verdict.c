@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The last character is the version of the format: of the fields, and of their meaning. */
+/* The last character is the version of the format. It covers the fields and their meaning. */
 const char verdict_magic[8] = { 'h', 'w', 'p', 'r', 'o', 'b', 'e', '6' };
 
 #define NO_TEXT UINT32_MAX /* the length of a string that is NULL */

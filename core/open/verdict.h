@@ -25,8 +25,8 @@ struct verdict_device {
 struct withdrawn {
     uint32_t device; /* the plugin's index */
     uint32_t op;     /* enum hw_op */
-    int32_t dtype
-        [MAX_OPERANDS]; /* in the order of the op's operands; HW_NONE: any, or absent */
+    /* In the order of the op's operands; HW_NONE: any, or absent. */
+    int32_t dtype[MAX_OPERANDS];
     char *why;
 };
 

@@ -44,7 +44,7 @@ struct withdrawal {
  * dtypes. Not logged. False if out of memory. The caller holds the context's lock. */
 bool withdraw(struct hw_device *device, const struct withdrawal *withdrawal);
 
-/* What to do about an op that was withdrawn, as the end of a sentence. */
+/* The remedy for an op that was withdrawn, as the end of a sentence. */
 #define WITHDRAWAL_REMEDY "update the driver or the plugin"
 
 /* "f32 * * f32", where * is HW_NONE. */

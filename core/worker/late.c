@@ -3,9 +3,9 @@
  * plugin begins the call. So a long chain of ops is not late, nor is a queue that waits for work of
  * another queue.
  *
- * Time in which this process did not run, because the machine was suspended, its processes were
- * frozen or had no processor, does not count either: the plugin's did not run then. Nor does time
- * in which the plugin's process waited for a processor, as far as the caller knows. */
+ * Time does not count while this process does not run: the machine is suspended, the processes are
+ * frozen, or they get no processor. Nor does time in which the plugin's process waits for a
+ * processor, as far as the caller knows. */
 #include "worker/late.h"
 
 #include "base/platform.h"

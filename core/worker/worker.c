@@ -17,8 +17,8 @@
  * which that waits for a processor, and this cannot. */
 enum { GRACE = 60000000 };
 enum {
-    PACKETS = 64, /* that are taken at a time, so that a worker that babbles stops nobody */
-    FAREWELL = 2000000 /* microseconds for the end of the process, once it was told */
+    PACKETS = 64,      /* read at a time: a chatty worker must not starve callers */
+    FAREWELL = 2000000 /* microseconds from closing the connection to killing the process */
 };
 
 /* ---- the end ---- */
@@ -125,13 +125,13 @@ static void stop_unwatched(struct worker *worker, const char *late)
     hang_up(worker);
 }
 
-/* The process that watches over the plugin's is stopped. */
+/* Keeps the deadlines while the watcher is stopped. */
 static void keep_its_time(struct worker *worker)
 {
     const char state = process_state(worker->id);
     const char *why = NULL;
     if (process_is_stopped(state))
-        worker->late.looked = microseconds_now(); /* this time does not count */
+        worker->late.looked = microseconds_now(); /* a stopped plugin is not late */
     else if (state == 'Z')
         process_resume(&worker->process); /* the watcher will say why the plugin ended */
     else

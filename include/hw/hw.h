@@ -199,7 +199,8 @@ HW_EXPORT enum hw_status hw_open(const struct hw_options *options,
 /* Searches the plugin directories again. It finds plugins that were installed since, and plugins
  * that failed but may work now: the driver was installed, the permissions were corrected, or the
  * time after which a failure is tried again is over. Settings stay as hw_open() read them. New
- * plugins are tried as in hw_open(), which may take HW_PROBE_TIMEOUT seconds.
+ * plugins are tried as in hw_open(), which may take HW_PROBE_TIMEOUT seconds, and longer on a busy
+ * machine.
  *
  * Nothing that is in use changes. Devices stay valid and keep their index for hw_device_at(); new
  * devices are appended. hw_device_default(), hw_device_find() and fallbacks follow the order of
