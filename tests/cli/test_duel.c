@@ -86,7 +86,7 @@ static const char *prepare(void *self, const struct product *product, int *ways)
     return NULL;
 }
 
-/* Of all operands, only the weights are in read-only memory. */
+/* Only the weights are in read-only memory. */
 static const char *multiply(void *self, int way, const struct rival_operands *o)
 {
     const float *a = o->a.handle, *b = o->b.handle;

@@ -179,7 +179,7 @@ static int64_t count_untested(const char *probe, bool recalled)
     return count;
 }
 
-/* What the limit of time left out is tested if somebody says so, once, and for all programs. */
+/* HW_PROBE=full tests the cases left out for lack of time: once, and for all programs. */
 static void what_was_left_out_is_tested_later(void **state)
 {
     (void)state;
@@ -200,7 +200,7 @@ static void remedy_is(struct hw_context *context, const char *words)
     json_decref(json);
 }
 
-/* What to do depends on what went wrong, and is what the user of a command can do. */
+/* The remedy depends on the fault, and is something that the user of a command can do. */
 static void each_cause_has_its_remedy(void **state)
 {
     struct hw_context *context;
@@ -258,7 +258,7 @@ static void open_alone(const char *name, const char *probe, struct hw_context **
     assert_int_equal(hw_queue_open(hw_device_default(*context), NULL, queue), HW_OK);
 }
 
-/* What takes too long for the start has more time before it is first used, or if all is tested. */
+/* A case too slow for the start has more time before the first use, and with HW_PROBE=full. */
 static void a_slow_case_is_not_withdrawn(void **state)
 {
     struct hw_context *context;

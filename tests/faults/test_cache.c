@@ -190,7 +190,7 @@ static void depends_on_driver(void **state)
     assert_int_equal(unlink(inside), 0);
     expect_change(&w, vendors, NULL, true);
 
-    /* Of a device, the access rights count. */
+    /* The access rights of a device count. */
     snprintf(inside, sizeof inside, "%s", lair("fifo"));
     assert_int_equal(mkfifo(inside, 0600), 0);
     expect_change(&w, inside, NULL, true);

@@ -252,7 +252,7 @@ static void test_fork(void **state)
     accident.bystander = 0;
 }
 
-/* Of two directories with the same plugin the first counts, whatever its end. */
+/* If two directories have the same plugin, the first counts, whatever its end. */
 static void test_shadow(void **state)
 {
     struct hw_context *context;

@@ -92,7 +92,7 @@ static int64_t admission(const char *plugin, const char *key)
 
 static float input[COUNT] = { -2, -0.5, 0, 1, 3 };
 
-/* Of a row of two elements. */
+/* The sum of a row of two elements. */
 static struct hw_layernorm layernorm_of(const float *x, float *y)
 {
     return (struct hw_layernorm){ .x = hw_host_3d(x, HW_F32, 1, 1, 2),
@@ -367,7 +367,7 @@ static void a_reset_meanwhile(void **state)
     hw_close(context);
 }
 
-/* What is found there says nothing about the one that is used. */
+/* A result from there says nothing about the device in use. */
 static void another_device_in_its_place(void **state)
 {
     (void)state;
@@ -428,7 +428,7 @@ static void what_starts_nothing(void **state)
     hw_close(context);
 }
 
-/* What would be tested is not what is loaded: the op is used, and the log says so. */
+/* The file that would be tested is not the loaded one: the op is used, and the log says so. */
 static void a_file_that_has_changed(void **state)
 {
     const struct timespec then[2] = { { .tv_sec = 1000000000 }, { .tv_sec = 1000000000 } };

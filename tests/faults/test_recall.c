@@ -250,7 +250,7 @@ static void without_a_cache_each_start_tries(void **state)
     assert_int_not_equal(access(lair(".cache"), F_OK), 0);
 }
 
-/* What is known does not hold in this process: the next start tries again. */
+/* The known verdict does not hold in this process: the next start tries again. */
 static void wrong_verdict_is_forgotten(void **state)
 {
     static const struct {

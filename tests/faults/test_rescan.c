@@ -438,7 +438,7 @@ static void settings_hold_for_new_devices(void **state)
     hw_close(context);
 }
 
-/* What hw_open() would fail with by now does not count as an error of this call. */
+/* An error that would fail hw_open() by now is no error of this call. */
 static void missing_backend_is_no_error(void **state)
 {
     (void)state;

@@ -180,7 +180,7 @@ static void cuts_and_changes(void **state)
     free(bytes);
 }
 
-/* What the writer lets pass because only a broken probe can say it. */
+/* Verdicts that the writer lets pass, because only a broken probe can send them. */
 static void nonsense(void **state)
 {
     struct verdict_device nameless = { info_named(""), NULL };
@@ -277,7 +277,7 @@ static void add_to_it(struct verdict *verdict, const struct op_form *form,
         fail_msg("nothing is added");
 }
 
-/* What a later test has found is part of it, and what failed is in it once. */
+/* It includes the findings of a later test, and each failure once. */
 static void later_findings(void **state)
 {
     struct withdrawn bad = { .op = HW_OP_MATMUL,
@@ -315,7 +315,7 @@ static void later_findings(void **state)
     verdict_free(&verdict);
 }
 
-/* What was right before is not left out again; what failed, or was left out there, is. */
+/* Forms that were right before are not left out again; those that failed or were left out are. */
 static void earlier_findings(void **state)
 {
     uint8_t before_left[] = { 0, 0, 1, 0, 0, 0 }, now_left[] = { 3, 4, 1, 2, 0, 1 };

@@ -83,7 +83,7 @@ static bool is_made(const struct made *made)
     return !made->root || geteuid() == 0;
 }
 
-/* What `made` makes, under a name of its own: the path of it. */
+/* Makes the file of `made` under a name of its own. Returns its path. */
 static void put_made(const struct made *made, char path[4096])
 {
     char name[8];
@@ -247,8 +247,8 @@ static void test_rows(void **state)
     assert_int_equal(count, KINDS);
 }
 
-/* Each kind has a reason of its own, its variants have the same. What files.c damages is a kind by
- * its reason. */
+/* Each kind has its own reason, which its variants share. Each reason of a damaged file in files.c
+ * is a kind. */
 static void test_reasons(void **state)
 {
     const char *reasons[KINDS + 512];

@@ -10,7 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
 static volatile uint8_t sink;
 
-/* What was accepted is readable from end to end. */
+/* An accepted file is readable from end to end. */
 static void read_all(const struct gguf *file)
 {
     for (size_t i = 0; i < file->tensor_count; i++) {

@@ -3,8 +3,8 @@
  * to is UTF-8 at every step.
  *
  * The input is lines: the kind of tokenizer, the pre-tokenizer, then one line for each token
- * (its type, a digit, and its text) and for each merge ('m' and its text). What follows an
- * empty line is the text to encode. */
+ * (its type, a digit, and its text) and for each merge ('m' and its text). The text to
+ * encode follows an empty line. */
 #include "../model/blob.h"
 #include "model/tokenizer/tokenizer.h"
 #include "util/utf8.h"

@@ -17,8 +17,8 @@
 
 static const char path[] = "written.gguf";
 
-/* What the file system seems not to have. The linker puts these functions in front of those
- * of the C library. */
+/* The feature that the file system seems to lack. The linker puts these functions in front of the C
+ * library's. */
 static enum missing { NOTHING, NAMELESS_FILES, LINKS } missing;
 
 int __real_access(const char *name, int mode);

@@ -343,7 +343,7 @@ static void score_batch(const struct llama_settings *settings, int64_t count, fl
     llama_free(llama);
 }
 
-/* Of what the settings allow, large batches have activations in 16 bits; others have none. */
+/* If the settings allow it, large batches have activations in 16 bits; small ones never do. */
 static void test_16_bit_activations(void **state)
 {
     (void)state;

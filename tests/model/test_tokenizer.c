@@ -468,7 +468,7 @@ static int32_t slow_whole(const struct vocabulary *v, const char *text, size_t l
     return best;
 }
 
-/* Of few letters, so that pieces are equal or begin others, with one that fgets() would not
+/* Few letters, so that pieces are equal or begin others, and one byte that fgets() would not
  * read. */
 static void fill(char *text, size_t length, uint32_t *random)
 {

@@ -87,7 +87,7 @@ static void free_items(void)
     memset(items, 0, sizeof items);
 }
 
-/* What should have arrived, made by one copy of the whole. */
+/* The expected bytes, made by one copy of the whole. */
 static void check_item(const struct upload_item *item)
 {
     const uint64_t bytes = bytes_of(item, item->to.dtype);

@@ -163,7 +163,7 @@ static void lead_astray(const struct kind *kind, const char *path)
 static const struct twist {
     void (*make)(const struct kind *kind, const char *path);
     unsigned weight;
-    const char *reason; /* NULL: any; "": that of the kind */
+    const char *reason; /* NULL: any; "": the reason of the kind */
     bool trust;         /* only because of the checks that HW_TRUST=off turns off */
 } twists[] = {
     { copy, 6, "", false },
@@ -197,7 +197,7 @@ static const struct twist *random_twist(const struct kind *kind)
 
 /* ---- a random directory ---- */
 
-/* What takes as long as it may, or nearly. */
+/* Kinds that take as long as they may, or nearly. */
 static bool sleeps(const struct kind *kind)
 {
     static const char *const names[] = { "ops_hangs", "ops_pair", "ops_slow", "ops_tardy",

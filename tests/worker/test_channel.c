@@ -108,7 +108,7 @@ static void test_wild(void **state)
         }
         assert_true(at > wire->ring && at + bytes <= wire->ring + WIRE_RING);
         memset(at, (int)next_random(&seed), bytes);
-        /* What the worker writes over the call's size does not move the library. */
+        /* The library does not use a size that the worker has overwritten. */
         memset(at - sizeof(struct wire_record), 0xff, sizeof(struct wire_record));
         channel_push(&f.channel, true);
         assert_true(f.channel.pushed - before <= WIRE_UNITS);

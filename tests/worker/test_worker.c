@@ -304,7 +304,7 @@ static void test_events(void **state)
     hw_close(context);
 }
 
-/* What the device lacks is said at the call, not later: another device could compute it. */
+/* A missing op is reported at the call, not later: another device could compute it. */
 static void test_unsupported(void **state)
 {
     struct hw_context *context = open_with("rogue", both, NULL);

@@ -83,7 +83,7 @@ union op_args {
 #undef X
 };
 
-/* What the caller does with the op's struct before each call. */
+/* How the caller treats the op's struct before each call. */
 enum way {
     KEPT,   /* nothing */
     FILLED, /* sets every field */

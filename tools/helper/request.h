@@ -9,7 +9,7 @@
 /* Which plugin, and how: from the arguments. */
 struct request {
     const char *file;
-    /* Of the file that the parent checked. */
+    /* The identity of the file that the parent checked. */
     uint64_t device, inode, size;
     int64_t seconds, nanoseconds;
     struct settings settings;

@@ -17,7 +17,7 @@ enum { UNKNOWN = 4 };
 /* Microseconds between two looks, at most. If it was longer, this process did not run either: the
  * machine is busy, or both processes were frozen. */
 enum { LONGEST = 1000000 };
-/* Of processes that are looked at: a plugin may start a compiler, which starts a linker. */
+/* How deep processes are counted: a plugin may start a compiler, which starts a linker. */
 enum { GENERATIONS = 4 };
 
 static FILE *open_file(long process, long thread, const char *name)

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* What the system knows of a process and its children, all threads together: microseconds. */
+/* Times of a process and its children, the sums of all threads, in microseconds. */
 struct run_times {
     uint64_t ran, waited; /* on a processor, for a processor */
     bool known;

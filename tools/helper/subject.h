@@ -17,10 +17,10 @@ struct finding {
     char why[VERDICT_TEXT];
 };
 
-/* What the plugin was asked for last. */
+/* The last request to the plugin. */
 enum phase { PHASE_START, PHASE_DEVICE, PHASE_CLOSE, PHASE_COUNT };
 
-/* What the workers of one plugin do and find, in memory that they share with the watcher. */
+/* Progress and findings of the workers of one plugin, in memory shared with the watcher. */
 struct progress {
     char text[400]; /* "while its device 1 was opened" */
     uint32_t phase; /* enum phase */
@@ -29,15 +29,15 @@ struct progress {
     _Atomic uint32_t step;
     uint32_t device, op;
     int32_t dtype[MAX_OPERANDS];
-    /* Of each device, the number of the last case that was begun, from 1. A device that one worker
-     * cannot open may be one that another can. */
+    /* For each device, the number of the last case that was begun, from 1. Another worker may open a
+     * device that one cannot. */
     uint32_t done[MAX_DEVICES];
     uint64_t spent; /* microseconds, on cases that came to an end, or were too slow */
     uint32_t tested, untested;
     uint32_t count;
     struct finding findings[VERDICT_WITHDRAWN];
-    /* What cases were about so far, and how many of each form a device has left out because time
-     * ran out. */
+    /* The forms of the cases so far, and how many of each form a device has left out for lack of
+     * time. */
     uint32_t form_count;
     struct op_form forms[VERDICT_FORMS];
     uint8_t left[MAX_DEVICES][VERDICT_FORMS];

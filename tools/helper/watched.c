@@ -312,7 +312,7 @@ const char *signal_words(int number)
     return end->words ? end->words : strsignal(number);
 }
 
-/* What the plugin wrote into the memory that is shared is not trusted. */
+/* Memory that the plugin can write is not trusted. */
 static enum phase phase_of(const struct watched *watched)
 {
     const uint32_t phase = watched->progress->phase;
@@ -406,7 +406,7 @@ static char *message_of_end(const struct watched *watched, enum reason *reason)
                        when);
 }
 
-/* What it printed last says more than a signal. */
+/* Its last output says more than a signal. */
 char *with_output(char *message, struct watched *watched)
 {
     end_output(watched);

@@ -40,14 +40,14 @@ struct watched {
 
 /* ---- in the process of the plugin ---- */
 
-/* What is done there; it does not return. Descriptor 3 takes the reply. */
+/* The work of that process; it does not return. Descriptor 3 takes the reply. */
 typedef void watched_fn(const struct request *request, struct progress *progress);
 
 /* A core of one byte is none, also where a program takes them (core(5)). */
 void limit_core(void);
-/* Of the memory that the process may write to and shares with nobody, it may take half as much as
- * the machine has, beyond what it has already (a sanitizer takes much): so a plugin that takes all
- * of it harms nobody else. What drivers only reserve does not count. */
+/* Limits the private writable memory of the process to its present size (a sanitizer takes much) plus
+ * half of the machine's memory, so a plugin that takes all of it harms nobody else. Memory that
+ * drivers only reserve does not count. */
 void limit_memory(void);
 /* A sanitizer's handlers, and what the watcher blocks, are not the plugin's business. */
 void plain_signals(void);

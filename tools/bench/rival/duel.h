@@ -8,7 +8,7 @@
 #include "command/measure.h"
 #include "rival.h"
 
-/* Our ways to compute an op. Those of the rival are numbered from 0. */
+/* Our ways to compute an op. The rival's ways are numbered from 0. */
 enum { PACKED = -2, AS_STORED = -1 };
 
 struct duel {
