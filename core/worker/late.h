@@ -23,8 +23,9 @@ void late_begin(struct late *late, const struct wire *wire,
                 const struct settings *settings);
 /* Whether it is time to look. */
 bool late_is_due(const struct late *late);
-/* Looks if it is time to. Since the last look, the plugin's process had at most `most` microseconds.
- * Returns `text`, with the reason why the process must be stopped; NULL if no call takes too long. */
+/* Looks if it is time to. Since the last look, the plugin's process had at most `most`
+ * microseconds. Returns `text`, the reason why the process must be stopped; NULL if no call takes
+ * too long. */
 const char *late_look(struct late *late, uint64_t most);
 
 #endif

@@ -315,7 +315,7 @@ static void later_findings(void **state)
     verdict_free(&verdict);
 }
 
-/* Forms that were right before are not left out again; those that failed or were left out are. */
+/* Only forms that failed, or were left out, are left out again. */
 static void earlier_findings(void **state)
 {
     uint8_t before_left[] = { 0, 0, 1, 0, 0, 0 }, now_left[] = { 3, 4, 1, 2, 0, 1 };

@@ -29,8 +29,8 @@ struct progress {
     _Atomic uint32_t step;
     uint32_t device, op;
     int32_t dtype[MAX_OPERANDS];
-    /* For each device, the number of the last case that was begun, from 1. Another worker may open a
-     * device that one cannot. */
+    /* For each device, the number of the last case that was begun, from 1. Another worker may open
+     * a device that one cannot. */
     uint32_t done[MAX_DEVICES];
     uint64_t spent; /* microseconds, on cases that came to an end, or were too slow */
     uint32_t tested, untested;

@@ -45,9 +45,9 @@ typedef void watched_fn(const struct request *request, struct progress *progress
 
 /* A core of one byte is none, also where a program takes them (core(5)). */
 void limit_core(void);
-/* Limits the private writable memory of the process to its present size (a sanitizer takes much) plus
- * half of the machine's memory, so a plugin that takes all of it harms nobody else. Memory that
- * drivers only reserve does not count. */
+/* Limits the private writable memory of the process to its present size (a sanitizer takes much)
+ * plus half of the machine's memory, so a plugin that takes all of it harms nobody else. Memory
+ * that drivers only reserve does not count. */
 void limit_memory(void);
 /* A sanitizer's handlers, and what the watcher blocks, are not the plugin's business. */
 void plain_signals(void);

@@ -8,7 +8,7 @@
 /* Both print, and return the exit status. Libraries of a file for Windows or macOS are looked up in
  * the tree. */
 int plugin_show(const char *path, const struct tree *tree);
-/* Of a file, or of each file in a directory that is named like a plugin of some system. */
+/* Checks a file, or each file of a directory that is named like a plugin of some system. */
 int plugin_check(const char *path, const struct tree *tree);
 
 #endif

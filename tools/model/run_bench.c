@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- What to measure ---- */
+/* ---- The cases to measure ---- */
 
 enum { MOST_TOKENS = 1 << 24, MOST_REPETITIONS = 1000 };
 

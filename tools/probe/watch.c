@@ -17,7 +17,7 @@
 
 /* ---- in the worker ---- */
 
-/* What the first descriptors lead to, to see whether the plugin leaves them alone. */
+/* The files behind the first descriptors, to see whether the plugin leaves them alone. */
 struct files {
     struct stat info[PROCESS_ANSWER + 1];
 };
@@ -55,8 +55,8 @@ __attribute__((noreturn)) static void work(const struct request *request,
 
 /* ---- after it ---- */
 
-/* Of the case that was under way. False if there was none: what the plugin wrote into the memory
- * that is shared is not trusted. */
+/* Reads which case was under way. False if there was none: memory that the plugin can write is not
+ * trusted. */
 static bool read_case(const struct watched *watched, struct finding *finding)
 {
     const struct progress *progress = watched->progress;

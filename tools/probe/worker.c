@@ -196,7 +196,7 @@ static bool end_case(void *user, const struct verify_result *result)
     return !worker->full;
 }
 
-/* What earlier workers found. */
+/* Withdraws the ops that failed in earlier workers. */
 static bool withdraw_known(const struct worker *worker)
 {
     const struct progress *progress = worker->subject.progress;
@@ -269,7 +269,7 @@ static uint32_t try_devices(struct worker *worker)
         worker->subject.progress->phase = PHASE_DEVICE;
         subject_say(&worker->subject, "while its device %u was opened", (unsigned)i);
         enum hw_status status = device_wake(device);
-        /* What the library's own build computes, its tests have shown. */
+        /* The plugin of the library's own build was tested with it. */
         if (!status && !is_own(worker->subject.candidate))
             status = test_device(worker, device);
         if (status)

@@ -18,7 +18,7 @@ const struct recipe *recipe_find(const char *name);
 /* The conversion of a tensor. */
 struct quantize_step {
     const struct gguf_tensor *from;
-    uint32_t to; /* the type; that of `from` if it is copied as it is */
+    uint32_t to; /* the type; if it is copied, the type of `from` */
     uint64_t bytes;
     /* the type that the recipe asked for, if rows are not whole blocks of it; otherwise
      * `to` */

@@ -115,8 +115,8 @@ static bool join(struct projection *first, const struct projection *next)
     return true;
 }
 
-/* Projections of the same x. Of a prompt, those that join are one product; of a single row, graphs
- * know how to combine them, also of different types. */
+/* Projections of the same x. For a prompt, adjoining weights make one product. For a single row,
+ * graphs combine the products, also of different types. */
 static enum hw_status project_all(struct llama *l, struct hw_tensor x,
                                   const struct projection *all, int count)
 {

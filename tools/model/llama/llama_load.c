@@ -539,7 +539,7 @@ static bool add_tables(struct llama *l, const struct gguf *file, struct fault *w
     const size_t weights = MODEL_WEIGHTS + layers * LAYER_WEIGHTS;
     l->layers = calloc(layers, sizeof *l->layers);
     l->sources = calloc(weights, sizeof *l->sources);
-    /* Those in the file have no buffer of their own before they are packed. */
+    /* Weights in the mapped file have no buffer of their own before they are packed. */
     l->buffers = calloc(2 * weights + 2 * layers + SCRATCH_TENSORS, sizeof *l->buffers);
     return (l->layers && l->sources && l->buffers) || fault(why, "out of memory");
 }

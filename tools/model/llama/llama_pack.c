@@ -14,7 +14,7 @@
 /* Bytes to pack between two tokens, which takes about as long as a token. */
 enum { PART = 32 << 20 };
 
-/* The matrices that ops multiply by: those of each layer, then the matrix of the scores. */
+/* The matrices that ops multiply by: the matrices of each layer, then the matrix of the scores. */
 static const size_t of_layer[] = {
     offsetof(struct layer, q),    offsetof(struct layer, k),
     offsetof(struct layer, v),    offsetof(struct layer, output),

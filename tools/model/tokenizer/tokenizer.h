@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tokenizer.h - converts text to token ids and back, with the vocabulary in a GGUF file. Two
- * kinds of byte-pair encoding: that of SentencePiece (`tokenizer.ggml.model = llama`) and
- * the byte-level one of GPT-2, Llama 3 and Qwen (`gpt2`).
+ * kinds of byte-pair encoding: SentencePiece (`tokenizer.ggml.model = llama`) and the
+ * byte-level one of GPT-2, Llama 3 and Qwen (`gpt2`).
  *
  * A text may have any bytes, invalid UTF-8 and zero bytes included. A tokenizer is immutable
  * and borrows the strings of its file. */
