@@ -143,7 +143,7 @@ hip-*)
     esac
     assemble hip >"$work/all.hip"
     "$clang" -x hip "--offload-arch=${target#hip-}" -nogpuinc -nogpulib --cuda-device-only -Wall -Werror \
-        -S -O2 -o "$work/all.s" "$work/all.hip"
+        -S -O1 -o "$work/all.s" "$work/all.hip"
     count "$work/all.s" '^[[:space:]]*\.amdhsa_kernel'
     ;;
 metal)

@@ -61,8 +61,7 @@ change()
     needs_cpu
     export HW_PLUGIN_PATH=$DISCRETE
     "$CHECKOPS" --support --device discrete >/dev/null
-    evidence check cpu
-    [ "$status" -eq 0 ]
+    diff <("$CHECKOPS" --json --device cpu --support 2>/dev/null | tail -n +2) <(tail -n +2 "$ANSWERS/support")
 }
 
 @test "a computed op without a record is named, with the command that records it" {

@@ -29,13 +29,19 @@ setup()
     done
 }
 
-# PoCL takes seconds for each form of a kernel, most of them in its optimiser, and as many again for a binary, so no
-# cache is there to keep one. Where the forms are one text that differs in how it loads and stores, that of f32 is run;
-# two kernels, a plain and a weighted one, are run in all forms. The model below runs optimised kernels in any case.
+# PoCL takes seconds for each form of a kernel, most of them in its optimiser. The quick cases run kernels as they are,
+# but for the model, the graphs and the kernels of the application.
+without_optimiser()
+{
+    [ -z "$HW_TEST_QUICK" ] || export POCL_EXTRA_BUILD_FLAGS=-cl-opt-disable
+}
+
+# A binary takes PoCL as long again, so no cache is there to keep one. Where the forms are one text that differs in how
+# it loads and stores, the form of f32 is run; two kernels, a plain and a weighted one, are run in all forms.
 @test "every op is right" {
     local op
     export HW_CACHE_DIR=off
-    [ -z "$HW_TEST_QUICK" ] || export POCL_EXTRA_BUILD_FLAGS=-cl-opt-disable
+    without_optimiser
     for op in $("$CHECKOPS" --list --quick | sed 's/(.*//' | sort -u); do
         if [[ $op != rmsnorm && $op != silu ]] && grep -qE "^(PLAIN|WEIGHTED)\($op," "$KERNELS"; then
             "$CHECKOPS" --quick -o "$op" -p type=f32
@@ -47,6 +53,7 @@ setup()
 
 # One type of each kind: with and without a minimum, blocks of 32 and of 256 in both orders.
 @test "products of bytes are right" {
+    without_optimiser
     export HW_PRECISION=int8
     for type in q8_0 q5_1 q5_K q6_K; do
         "$CHECKOPS" --quick -o matmul -k matmul_dots -p "b=$type"
@@ -81,6 +88,7 @@ END
 }
 
 @test "the rival is named if it is missing, and computes the same if it is there" {
+    without_optimiser
     echo text >"$BATS_TEST_TMPDIR/libclblast.so.1"
     LD_LIBRARY_PATH=$BATS_TEST_TMPDIR:$LD_LIBRARY_PATH run "$RIVAL" f32:64x48x32
     [ "$status" = 1 ]
