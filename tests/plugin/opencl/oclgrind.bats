@@ -57,6 +57,7 @@ clean()
 }
 
 @test "kernels without group memory" {
+    [ -z "$HW_TEST_QUICK" ] || skip "not applicable: these have no races, and the quick cases leave them out"
     clean 'activation(kind=gelu,type=f32,shape=3x31)' 'add(type=f32,shape=3x31)' \
         'get_rows(table=q4_0,y=f32,cols=32,pick=spread,data=uniform)' \
         'set_rows(x=f32,table=q8_0,cols=32,pick=spread,data=uniform)' 'silu(type=f32,shape=3x31)' \

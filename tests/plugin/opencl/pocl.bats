@@ -45,6 +45,11 @@ without_optimiser()
     for op in $("$CHECKOPS" --list --quick | sed 's/(.*//' | sort -u); do
         if [[ $op != rmsnorm && $op != silu ]] && grep -qE "^(PLAIN|WEIGHTED)\($op," "$KERNELS"; then
             "$CHECKOPS" --quick -o "$op" -p type=f32
+        elif [[ $op == matmul && -n $HW_TEST_QUICK ]]; then
+            "$CHECKOPS" --quick -o matmul -p a=f32,b=f32
+            "$CHECKOPS" --quick -o matmul -p b=q4_K
+        elif [[ $op == attention && -n $HW_TEST_QUICK ]]; then
+            "$CHECKOPS" --quick -o attention -p kv=f16
         else
             "$CHECKOPS" --quick -o "$op"
         fi
