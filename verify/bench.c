@@ -112,7 +112,7 @@ enum hw_status bench_save(struct bench *b, unsigned char *bytes)
 {
     const uint64_t count = b->problem->bytes;
 
-    if (!b->buffer) { /* nothing is on the device, so nothing changed there */
+    if (!b->buffer) { /* the device has no arena, so nothing changed there */
         memcpy(bytes, b->problem->image, count);
         return HW_OK;
     }
@@ -160,7 +160,7 @@ enum hw_status bench_supports(struct hw_device *device, const struct problem *p)
 
     for (int i = 0; i < p->count; i++) {
         struct hw_tensor tensor = problem_tensor(p, i);
-        tensor.data = p->image; /* some address: nothing is computed */
+        tensor.data = p->image; /* any address: nothing is computed */
         if (tensor.dtype != HW_NONE)
             memcpy((char *)&args + p->field[i], &tensor, sizeof tensor);
     }

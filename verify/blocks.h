@@ -8,7 +8,7 @@
 
 /* Element `i` of a block of `dtype`, as the float that GGML computes. */
 float block_read(int32_t dtype, const unsigned char *block, int i);
-/* All of them, which is faster than one by one. */
+/* Reads all elements, which is faster than one by one. */
 void block_read_all(int32_t dtype, const unsigned char *block, double *values);
 
 /* Quantises the elements of one block. */

@@ -711,7 +711,7 @@ static void build_dot(struct problem *p)
          rank > 1 && !flag(p, "keep") ? rank - 1 : rank, extent, "zero");
 }
 
-/* How many places a kernel has along one axis. */
+/* The number of places of a kernel along one axis. */
 static int64_t places(int64_t extent, int64_t kernel, int32_t stride, int32_t pad,
                       int32_t dilation)
 {

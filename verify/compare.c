@@ -120,7 +120,7 @@ struct judge {
     const struct problem *problem;
     const char *precision;
     struct judgement *judgement;
-    unsigned char *packed[2]; /* an output, as each run left it */
+    unsigned char *packed[2]; /* an output as each run left it */
 };
 
 /* Checks that both runs agree, and that they wrote every element. */

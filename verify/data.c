@@ -122,7 +122,7 @@ static double make_factors(uint64_t *state, const struct place *at)
     return 2.5 + 1.5 * uniform(state);
 }
 
-/* Small deviations from a mean that is large beside them. */
+/* Deviations that are small compared with their mean. */
 static double make_shifted(uint64_t *state, const struct place *at)
 {
     (void)at;
@@ -166,7 +166,8 @@ static void silence(struct operand *o)
 struct data_kind {
     const char *name;
     double (*make)(uint64_t *state, const struct place *at); /* NULL: random bits */
-    void (*change)(struct operand *o);                       /* what was made; or NULL */
+    /* a function that changes the data; or NULL */
+    void (*change)(struct operand *o);
 };
 
 static const struct data_kind kinds[] = {

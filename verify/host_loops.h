@@ -231,7 +231,7 @@ static const struct host_loop host_loops[] = {
 
 #else
 
-/* Others are not measured. */
+/* Other processors are not measured. */
 static bool never(void)
 {
     return false;

@@ -279,7 +279,7 @@ struct timer {
     enum hw_status status;
     const struct test_case *test;
     const struct problem *problem;
-    bool measured; /* the last one could be */
+    bool measured; /* the last case was measured */
 };
 
 /* Bytes per second from the memory or cache of the operands; 0: not measured. For memory, the rate

@@ -63,10 +63,10 @@ struct hw_tensor problem_tensor(const struct problem *problem, int i);
 /* Reads the parameters into args, and makes the operands and their data. */
 void problem_build(struct problem *problem);
 
-/* Sets the error, unless there is one. */
+/* Sets the error, unless one is set. */
 void problem_fail(struct problem *problem, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* The same, of memory. */
+/* Sets the error for lack of memory. */
 void problem_no_memory(struct problem *problem);
 
 /* ---- data.c -------------------------------------------------------------------------------- */

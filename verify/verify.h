@@ -157,7 +157,7 @@ struct verify_host_call {
     uint32_t op;
     const void *args; /* of hw_op_size(op) bytes */
     void *memory;     /* of the operands */
-    uint64_t bytes;   /* in it; 0 without data */
+    uint64_t bytes;   /* of `memory`; 0 without data */
 };
 /* Makes the call for a case, "op(key=value,...)". Without `data`, the operands have addresses that
  * must not be used: enough to query support for the call. HW_INVALID or HW_NO_MEMORY come with a

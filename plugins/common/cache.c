@@ -22,7 +22,7 @@ struct header {
     char magic[8];
     uint64_t bytes; /* that follow */
     uint8_t key[SHA256_BYTES];
-    uint8_t checksum[SHA256_BYTES]; /* of what follows */
+    uint8_t checksum[SHA256_BYTES]; /* of the data after the header */
 };
 
 static const char magic[8] = "hwprog1";
@@ -63,7 +63,7 @@ static bool is_shared(const struct stat *file)
     return file->st_mode & (S_IWGRP | S_IWOTH);
 }
 
-/* Belongs to this user, and nobody else may write to it. */
+/* Whether this user owns the file and nobody else may write to it. */
 static bool is_ours(const struct stat *file)
 {
     return file->st_uid == geteuid() && !is_shared(file);
@@ -71,7 +71,7 @@ static bool is_ours(const struct stat *file)
 
 /* ---- the directory ---- */
 
-/* -1, and errno, if it is missing or others may write to it. */
+/* Returns -1 and sets errno if it is missing or others may write to it. */
 static int open_directory(const char *path)
 {
     const int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -139,7 +139,7 @@ static uint64_t survey(int directory, struct entry *oldest)
         struct stat file;
         if (!is_entry_name(item->d_name) || strlen(item->d_name) >= NAME_BYTES ||
             fstatat(directory, item->d_name, &file, AT_SYMLINK_NOFOLLOW) ||
-            S_ISDIR(file.st_mode)) /* which unlinkat() would not remove */
+            S_ISDIR(file.st_mode)) /* unlinkat() would not remove it */
             continue;
         bytes += (uint64_t)file.st_size;
         if (!oldest->name[0] || is_older(&file.WRITTEN, &oldest->written)) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* module.c - building programs, and not building them twice. */
+/* module.c - builds programs, each only once. */
 #include "module.h"
 
 #include "cache.h"

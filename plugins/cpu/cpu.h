@@ -49,7 +49,7 @@ struct machine {
 
 /* The processors that a thread may run on. */
 struct affinity {
-    uint64_t set[16]; /* bit i of them all: processor i; only if that is known */
+    uint64_t set[16]; /* processor i is bit i of the whole set; only if known */
     bool known;
     uint32_t count;
 };

@@ -9,7 +9,7 @@
 
 struct event {
     const struct hw_host *host;
-    _Atomic int64_t ns; /* when it was recorded; 0: never */
+    _Atomic int64_t ns; /* time of recording; 0: never recorded */
 };
 
 static int64_t now_ns(void)
@@ -22,7 +22,7 @@ static int64_t now_ns(void)
 int32_t event_create(void *device, uint32_t flags, void **event)
 {
     const struct device *dev = device;
-    if (flags & ~(uint32_t)HW_EVENT_TIMING) /* which costs nothing here */
+    if (flags & ~(uint32_t)HW_EVENT_TIMING) /* timing costs nothing here */
         return too_new(dev->host, "event");
     struct event *made = calloc(1, sizeof *made);
     if (!made)

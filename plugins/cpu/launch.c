@@ -92,7 +92,7 @@ static const char *plan_tier(enum tier tier, struct plan *plan,
     return NULL;
 }
 
-/* plan_portable_v3() and the others, which kernels.def names. */
+/* Defines the plan functions of kernels.def, such as plan_portable_v3(). */
 #define T(form, tier)                                                                      \
     kernel_plan_fn plan_portable_##tier;                                                   \
     const char *plan_portable_##tier(struct plan *plan, const struct kernel_row *row,      \

@@ -57,7 +57,7 @@ static bool read_number(const char *path, uint64_t *value)
     return read_text(path, text, sizeof text) && number_at(text, value) != NULL;
 }
 
-/* The line behind this one; NULL after the last. */
+/* The next line, or NULL after the last. */
 static const char *next_line(const char *line)
 {
     const char *end = strchr(line, '\n');

@@ -235,7 +235,7 @@ struct packed_parts packed_parts_of(int32_t dtype, int64_t k, int64_t panels, bo
                                   .unit_bytes = form.bytes };
 }
 
-enum { NEAR = 16 }; /* words that are moved of one row before the next */
+enum { NEAR = 16 }; /* words of one row that are moved before the next row's */
 
 /* Words first .. first + count - 1 of each row. `size` is 2 or 4 bytes, a constant. */
 static inline void turn_words(const struct packed_rows *from, uint8_t *panel, int64_t first,

@@ -51,7 +51,7 @@ enum {
     PACKED_SHARES = PACKED_ROWS /* bytes of 16 shares */
 };
 
-/* x86 multiplies bytes without a sign by bytes with one. */
+/* x86 multiplies unsigned bytes by signed ones. */
 #if defined(__x86_64__)
 #define PACKED_FLIP 0x80
 #else

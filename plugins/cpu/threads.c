@@ -92,7 +92,7 @@ struct team {
     pthread_mutex_t lock; /* held around sleeping and waking only */
     pthread_cond_t work, done;
     _Atomic uint32_t wanted; /* threads, including the caller; `count` may lower it */
-    _Atomic(team_count_fn *) count; /* still to be asked for that, with the lock; or NULL */
+    _Atomic(team_count_fn *) count; /* still to be called, needs the lock; or NULL */
     void *user;                     /* its argument */
     _Atomic uint32_t started;       /* of them, without the caller */
     bool tried;                     /* whether they were started */

@@ -295,7 +295,7 @@ struct plugin {
     /* the driver loads this build's machine code of tuned kernels */
     bool machine_code;
     bool translated_code;     /* likewise its portable kernels, translated by ptxas */
-    int device[MOST_DEVICES]; /* those that are new enough */
+    int device[MOST_DEVICES]; /* the devices that are new enough */
     int32_t devices;
     pthread_mutex_t lock;  /* of nvrtc, until it is loaded */
     struct compiler nvrtc; /* NULL functions: not loaded */
@@ -311,7 +311,7 @@ struct device {
     int shared_most; /* bytes of shared memory that a group may have */
     uint64_t memory; /* bytes that the device has */
     void *context;   /* the primary one, which the application may share */
-    void *stream;    /* for what belongs to no queue */
+    void *stream;    /* for work that belongs to no queue */
     struct kernel_choice choice;
     atomic_bool lost;
     atomic_bool reached[MOST_DEVICES]; /* by number; see reach() in memory.c */
@@ -390,7 +390,7 @@ struct launcher {
     struct device *device;
     void *stream;       /* it may be recording */
     uint64_t workspace; /* an address, with plan.workspace bytes behind the counters */
-    bool in_order;      /* nothing may be launched early */
+    bool in_order;      /* no launch may begin early */
     /* for a graph: all its nodes, and the rotation whose angles are in its workspace, or nothing */
     const struct hw_node *nodes;
     uint32_t node_count;

@@ -29,7 +29,7 @@ static void read_name(const struct plugin *plugin, int device, char *name, int s
 
 enum { OLDEST_CAPABILITY = 50 };
 
-/* If not, it is left out. */
+/* Returns false, and reports the device as left out, if it is not. */
 static bool is_new_enough(const struct plugin *plugin, int device)
 {
     char name[128], why[128];

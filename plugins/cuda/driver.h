@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Rows to copy, as the driver wants them (CUDA_MEMCPY2D). */
+/* Rows to copy, in the driver's form (CUDA_MEMCPY2D). */
 struct copy_rows {
     size_t from_x, from_y;
     int from_kind;

@@ -60,7 +60,7 @@ int32_t answer(struct device *device, int result, const char *what)
     return hw_fail(device->host, status, "%s", line);
 }
 
-/* After the device is lost, nothing is news. */
+/* A lost device is reported only once. */
 void note(struct device *device, int result, const char *what)
 {
     const bool lost = device->lost;

@@ -72,7 +72,7 @@ static const struct {
 static bool node_writes(const struct hw_node *node, struct range range)
 {
     const struct hw_tensor *t = node->args;
-    if (node->op == HW_NODE_CALL) /* nobody knows what it writes */
+    if (node->op == HW_NODE_CALL) /* its writes are unknown */
         return true;
     for (uint32_t i = 0; i < tensors[node->op].count; i++)
         if (tensors[node->op].role[i] >= HW_ROLE_OUT &&

@@ -17,7 +17,7 @@ enum { HUGE_PAGE = 2 << 20 };
 
 #if defined(__linux__)
 
-/* Rounds `bytes` up to whole pages. NULL if there is no such memory. */
+/* Rounds `bytes` up to whole pages. Returns NULL on failure. */
 static void *map_pages(size_t *bytes)
 {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);

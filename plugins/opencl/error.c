@@ -44,7 +44,7 @@ static void write_line(struct device *device, int32_t level, int error, const ch
     device->host->log(device->host->instance, level, line);
 }
 
-/* After the device is lost, nothing is news. */
+/* A lost device is reported only once. */
 void note(struct device *device, int error, const char *what)
 {
     const bool lost = device->lost;

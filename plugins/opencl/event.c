@@ -68,7 +68,7 @@ int32_t event_record(void *self, void *queue_self)
     return answer(queue->device, cl->flush(queue->handle), "record an event");
 }
 
-/* Events of another context mean nothing to this one. */
+/* An event of another context cannot be used. */
 int32_t event_wait(void *queue_self, void *self)
 {
     struct queue *queue = queue_self;

@@ -14,7 +14,7 @@ struct graph {
     struct ready kernels[];
 };
 
-/* A queue that records is nothing that OpenCL has. */
+/* OpenCL has no queue that records. */
 static int32_t refuse_calls(struct device *device, const struct hw_node *nodes,
                             uint32_t count)
 {

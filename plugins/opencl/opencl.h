@@ -52,7 +52,7 @@ enum feature {
     ON_CPU = 1,          /* it is a processor, with 192 KiB of group memory */
     LOCAL_32K = 2,       /* 32 KiB of group memory */
     RIGHT_MATMUL_ID = 4, /* the implementation computes matmul_id correctly */
-    DOTS = 8,            /* dot products of bytes, or a processor, which imitates them */
+    DOTS = 8,            /* dot products of bytes, or a processor, which emulates them */
     ALLOW_INT8 = 16      /* HW_PRECISION allows bytes */
 };
 
@@ -122,7 +122,7 @@ struct device {
 /* Memory for the kernels of an op; it grows to the largest need so far. */
 struct workspace {
     void *memory;
-    uint64_t bytes, serial; /* another serial: other memory */
+    uint64_t bytes, serial; /* the serial changes with the memory */
 };
 
 struct queue {

@@ -37,7 +37,7 @@ static inline int64_t bytes_of_query(int64_t dim)
     return dim + dim / RUN * (int64_t)sizeof(struct factors);
 }
 
-/* Returns false if bytes cannot stand for the query. */
+/* Returns false if bytes cannot represent the query. */
 static inline bool round_query(const float *query, int64_t dim, char *to)
 {
     struct factors *f = (struct factors *)(void *)(to + dim);
@@ -83,7 +83,7 @@ static void copy_rest(struct source *s, int64_t runs)
                (size_t)(runs * RUN_BYTES));
 }
 
-/* The f16 of KEYS keys, which begin at p. */
+/* The f16 of KEYS keys, the first at p. */
 INLINE uint64_t halves_at(const char *p, int64_t stride)
 {
     uint64_t all = 0;

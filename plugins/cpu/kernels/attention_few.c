@@ -206,7 +206,7 @@ static struct ahead next_tile(const struct division *d, const struct place *plac
     return (struct ahead){ (uintptr_t)k + (uintptr_t)(next * stride), stride, false };
 }
 
-/* Fetches what is there already. */
+/* Prefetches memory that is in the cache already. */
 static struct ahead nothing(const char *k)
 {
     return (struct ahead){ (uintptr_t)k, 0, true };
@@ -384,7 +384,7 @@ static void merge_row(const struct plan *plan, const struct division *d, int64_t
         float *slot = slot_of(plan, d, head, c), *values = slot + r * d->value_dim;
         const float *found = found_of(d, slot, r);
         if (found[0] == -INFINITY && found[1] == 0.0f)
-            continue; /* nothing was seen there */
+            continue; /* no key was seen there */
         const vf share = vf_exp(vf_set(found[0] - (top == -INFINITY ? 0.0f : top)));
         row->sum += share[0] * found[1];
         for (int64_t i = 0; i < d->value_dim; i += LANES)

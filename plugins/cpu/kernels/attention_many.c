@@ -29,7 +29,7 @@ enum {
 /* Rows that are computed together: the keys they see, and their work memory. */
 struct square {
     int rows;
-    struct span any, all; /* the keys that some, and that all of the rows see */
+    struct span any, all; /* the keys that some rows see, and the keys that all rows see */
     struct span seen[ROWS];
     int64_t query[ROWS], head[ROWS], position[ROWS];
     const char *bias[ROWS];
@@ -46,7 +46,7 @@ struct group {
     const char *k, *v;              /* of the first key */
     float *keys, *values;           /* a tile, in f32: [TILE][pitch] */
     float *score;                   /* [TILE][ROWS] */
-    bool finite;                    /* whether all values of the tile are */
+    bool finite;                    /* whether all values of the tile are finite */
     int squares;
     struct square square[SQUARES];
 };
@@ -170,7 +170,7 @@ static struct bounds bounds_of(const struct square *s, int64_t t)
     return b;
 }
 
-/* x where a row sees key k, else y. */
+/* x if a row sees key k, otherwise y. */
 INLINE vf if_seen(const struct bounds *b, int r, int64_t k, vf x, vf y)
 {
     const vf key = vf_set((float)k);
@@ -394,8 +394,9 @@ static void store_square(const struct group *g, const struct square *s)
 
 struct division {
     int64_t rows, rows_each, groups; /* of one head of k and v; `rows_each` of a group */
-    int64_t key_pitch, value_pitch; /* an odd number of lines, which spreads over a cache */
-    int64_t q, out;                 /* floats of a square */
+    /* an odd number of lines, to spread rows over the sets of a cache */
+    int64_t key_pitch, value_pitch;
+    int64_t q, out; /* floats of a square */
 };
 
 static struct division divide(const struct attention_args *a)

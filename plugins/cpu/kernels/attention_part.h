@@ -75,7 +75,7 @@ INLINE void fetch(uintptr_t from, int64_t bytes)
 
 /* ---- products ---- */
 
-/* sum[r][k] += query[r] . key[k], of one vector of each. */
+/* sum[r][k] += query[r] . key[k], for one vector of each. */
 INLINE void multiply_vector(int rows, int keys, vf *sum, const float *query, int64_t pitch,
                             const vf *key)
 {
@@ -139,7 +139,7 @@ INLINE void multiply(int type, int rows, const struct part *p)
 
 /* ---- scores ---- */
 
-/* slope * bias of LANES keys from the i-th one on. */
+/* slope * bias of LANES keys, from key i on. */
 INLINE vf added_to(const struct part *p, const struct row *row, int64_t i)
 {
     const struct attention_args *a = p->a;

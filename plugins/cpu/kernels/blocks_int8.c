@@ -28,7 +28,7 @@ enum { MOST_FETCHING = LANES < 16 && TOKENS > 2 ? 2 : 1 };
 
 enum { SOME = 8 }; /* codes of a row before the next row's */
 
-/* 32 neighbours of the rows of a that lie together. */
+/* 32 neighbours of TOGETHER rows of a. */
 struct run {
     int8_t code[PACKED_RUN / SOME][TOGETHER][SOME];
     float scale[TOGETHER];
@@ -132,15 +132,16 @@ static void prepare_rows(const struct plan *plan, int64_t first, int64_t end,
 
 /* Parts of TILE_ROWS rows of b, times the same parts of some rows of a. */
 struct tile {
-    const uint8_t *panel[BESIDE]; /* PANELS, or all of tiles that are beside each other */
-    int64_t parts, units, gap;    /* of a panel; units: of a part; gap: see part_gap() */
-    const struct run *x;          /* the first rows that lie together */
-    int64_t stride;               /* of x, in runs */
-    int64_t last;                 /* of x: rows beyond repeat it */
-    bool far;                     /* parts come from memory */
-    bool ends;                    /* there are no more parts */
-    float *sums;                  /* [tokens][TILE_ROWS], to which this is added */
-    int64_t pitch;                /* from the sums of a tile to the sums of the next one */
+    /* PANELS, or the panels of all tiles that are side by side */
+    const uint8_t *panel[BESIDE];
+    int64_t parts, units, gap; /* of a panel; units: of a part; gap: see part_gap() */
+    const struct run *x;       /* the first set of TOGETHER rows */
+    int64_t stride;            /* of x, in runs */
+    int64_t last;              /* of x: rows beyond repeat it */
+    bool far;                  /* parts come from memory */
+    bool ends;                 /* there are no more parts */
+    float *sums;               /* [tokens][TILE_ROWS], to which the products are added */
+    int64_t pitch;             /* from the sums of a tile to the sums of the next one */
 };
 
 /* Adds the integer sums of half a run, or of a whole run, to the sums of a tile. */

@@ -19,7 +19,7 @@ enum {
     FEWEST_COLS = PIECE_COLS / 4,
     PIECE_ROWS = 1024,
     FEWEST_ROWS = 128,
-    GROUPS = 32 /* that there should be at least: threads take them in turns */
+    GROUPS = 32 /* the least number: threads take groups in turns */
 };
 
 /* The division of c into groups of `rows` x `cols`, and of k into steps. */
@@ -66,7 +66,7 @@ struct piece {
     char *c;                       /* the first row; its columns are numbered from 0 */
     int64_t col, rows, cols, step; /* the first column, and how many */
     int64_t packed;                /* the bytes of a panel of b; 0: it is not packed */
-    float *panels, *slab, *sums;   /* sums: where c cannot hold them */
+    float *panels, *slab, *sums;   /* sums: used if c cannot hold them */
     int64_t pitch;                 /* of sums, in floats */
 };
 
@@ -81,7 +81,7 @@ static int64_t bytes_of(int type)
     return type == HW_F32 ? 4 : 2;
 }
 
-/* k .. k + depth - 1 of b, which is not packed. */
+/* Packs k .. k + depth - 1 of b, if it is not packed. */
 static void make_panels(const struct piece *p, int64_t k, int64_t depth)
 {
     const struct matmul_args *a = p->args;
@@ -279,7 +279,7 @@ static void multiply_piece(const struct piece *p)
 struct few {
     int64_t slabs, rows, steps, step; /* rows of a slab */
     int panels;                       /* of a tile */
-    bool in_place;                    /* a is used where it is */
+    bool in_place;                    /* a is not copied */
 };
 
 enum { FEW_SLABS = 4, SLAB_FLOATS = TILE_ROWS * TILE_PITCH };
@@ -405,7 +405,7 @@ static void plan_few(struct plan *plan)
     const struct few few = few_of(a);
     plan->run = run_few;
     plan->groups = divided(a->n, few.panels * PANEL_COLS);
-    plan->work /= a->m > 2 ? 6 : 2; /* beside the portable kernel's estimate */
+    plan->work /= a->m > 2 ? 6 : 2; /* measured against the portable kernel's estimate */
     plan->own_bytes = (uint64_t)(few.slabs * few.rows * few.panels * PANEL_COLS) *
                       sizeof(float);
     if (few.in_place)
@@ -528,7 +528,7 @@ const char *PLAN(gemm)(struct plan *plan, const struct kernel_row *row, const vo
     const struct division d = divide(a, batches);
     plan->run = run_gemm;
     plan->groups = batches * d.down * d.across;
-    plan->work /= 6; /* measured beside the portable kernel's estimate */
+    plan->work /= 6; /* measured against the portable kernel's estimate */
     plan->own_bytes =
         (uint64_t)(panel_floats(&d) + TILE_ROWS * TILE_PITCH + sum_floats(a, &d)) *
         sizeof(float);

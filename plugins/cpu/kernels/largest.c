@@ -214,7 +214,7 @@ INLINE void scan(int type, struct heap *h, const char *x, int64_t cols)
     consider_some(type, h, x, i, cols);
 }
 
-/* The largest one first. */
+/* Sorts with the largest entry first. */
 static void sort(struct heap *h)
 {
     for (int n = h->k - 1; n > 0; n--) {
@@ -270,7 +270,7 @@ static void run_top_k(const struct plan *plan, int64_t first, int64_t end, uint3
         struct heap h;
         h.k = a->k;
         h.have = 0;
-        h.entry[0] = 0; /* or a compiler thinks that it is read before */
+        h.entry[0] = 0; /* otherwise a compiler warns that it is read before */
         if (type == HW_F32)
             scan(HW_F32, &h, x, a->cols);
         else if (type == HW_F16)

@@ -10,7 +10,7 @@ DECLARE_PLAN(layernorm);
 enum { SUMS = 4 }; /* side by side: an addition takes several cycles */
 
 struct row {
-    char *y, *residual; /* residual: of add_rmsnorm, else NULL */
+    char *y, *residual; /* residual: of add_rmsnorm; otherwise NULL */
     const char *x, *weight;
     int64_t cols;
     float eps;

@@ -104,7 +104,7 @@ INLINE uint8_t *put_fifths(uint8_t *to, struct rows b, int at)
 
 /* ---- runs of K types: their codes lie beside those of other runs, and turn with them ---- */
 
-enum { EIGHT = 2 * PIECE }; /* words of 32 codes that are beside each other */
+enum { EIGHT = 2 * PIECE }; /* words of 32 neighbouring codes */
 
 INLINE void load_eight(struct words *line, struct rows b, int at)
 {

@@ -237,7 +237,7 @@ static void run_task(const struct plan *plan, const struct task *t, int64_t grou
         if (why)                                                                           \
             return why;                                                                    \
         plan->run = run_##name;                                                            \
-        plan->work /= 5; /* measured beside the portable kernel's estimate */              \
+        plan->work /= 5; /* measured against the portable kernel's estimate */             \
         return NULL;                                                                       \
     }
 

@@ -9,7 +9,7 @@
 struct rounded_run {
     float scale;
     int32_t sum[2];
-    bool good; /* or bytes cannot stand for them: scale and codes are 0 */
+    bool good; /* otherwise bytes cannot represent them: scale and codes are 0 */
 };
 
 /* A run is not rounded if its largest number is outside this range, which keeps scales and their

@@ -270,7 +270,7 @@ const char *PLAN(softmax)(struct plan *plan, const struct kernel_row *row, const
     if (why)
         return why;
     plan->run = run_softmax;
-    plan->work /= 8; /* measured beside the portable kernel's estimate */
+    plan->work /= 8; /* measured against the portable kernel's estimate */
     if (op->x.dtype != HW_F32 || plan->lowered.args.softmax.mask_step)
         plan->own_bytes = (uint64_t)plan->lowered.args.softmax.cols * sizeof(float);
     return NULL;

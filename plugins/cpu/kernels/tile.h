@@ -63,7 +63,7 @@ enum {
  * lines of b. */
 struct ahead {
     const char *at;
-    int64_t stride, lines; /* of a row; how many it has */
+    int64_t stride, lines; /* of a row; the number of lines in it */
     int64_t line, left, each;
 };
 
@@ -88,7 +88,7 @@ struct tile {
     bool cold; /* panels come from memory */
     /* WIDE_PANELS: the prefetch distance in bytes, and its increase per line */
     int64_t soon, later;
-    struct ahead *next; /* NULL: nothing that has to be asked for */
+    struct ahead *next; /* NULL: there is nothing to prefetch */
 };
 
 /* Prefetches, in run number `run` of a tile, the lines of one row of c. */
@@ -379,7 +379,7 @@ static void spread(int type, const struct block *b, float *to, int64_t panel, in
         spread_block(HW_BF16, b, to, panel, width);
 }
 
-/* A panel of 16 bits to one of f32, `depth` numbers along K. */
+/* Widens a panel of 16 bits to f32, `depth` numbers along K. */
 INLINE void widen_lines(int type, const char *from, float *to, int64_t depth)
 {
     for (int64_t k = 0; k < depth; k++, to += PANEL_COLS) {

@@ -193,7 +193,7 @@ static struct strip_fns fns_of(int type, strip_fn **floats)
 
 /* ---- groups ---- */
 
-/* A row that was not rounded, as floats, which are in `x`. */
+/* A row that was not rounded, as floats in `x`. */
 static void row_in_floats(const struct plan *plan, struct square *q, int64_t i, float *x,
                           strip_fn *floats)
 {

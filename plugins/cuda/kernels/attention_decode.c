@@ -39,7 +39,7 @@ static const struct kernels *kernels_of(int type)
     return is_there ? &kernels[type] : &none;
 }
 
-/* Which size of heads both fit into; SIZES: none. */
+/* The size of heads for which both have kernels; SIZES: none. */
 static int size_of(const struct attention_args *a)
 {
     const int larger = a->head_dim > a->value_dim ? a->head_dim : a->value_dim;
@@ -161,7 +161,7 @@ static struct launch launch_of(const struct device *device, enum tuned kernel,
     };
 }
 
-/* Whether all of a graph only reads keys, values and lengths. */
+/* Whether no node of the graph writes keys, values or lengths. */
 static bool has_constant_keys(const struct launcher *at, const struct hw_attention *op)
 {
     const struct range read[] = { launch_range(&op->k), launch_range(&op->v),

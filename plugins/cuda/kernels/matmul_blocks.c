@@ -9,7 +9,7 @@
 
 enum {
     FEWEST = 17, /* rows of a: with fewer, matmul_tiles_int8 is faster */
-    MOST = 2048, /* of which so many were measured */
+    MOST = 2048, /* the largest number that was measured */
     MOST_K = 4 * ROUND_QUADS * ROUND_MOST /* 32768: a group rounds a row of a */
 };
 

@@ -78,7 +78,7 @@ int32_t box_describe(const struct launcher *at, uint64_t address, const struct b
  * the reason why the op cannot be computed this way. */
 const char *product_plan(struct plan *plan, const struct kernel_row *row,
                          const struct hw_matmul *op, int32_t type);
-/* Launches what was planned. */
+/* Launches a planned product. */
 int32_t product_launch(const struct launcher *at, const struct plan *plan,
                        const struct hw_matmul *op, int32_t type, multiply_fn *multiply);
 

@@ -44,7 +44,7 @@ static int64_t dots_groups(const struct lowered *l, int tile)
     return matmul_batches(l) * matmul_pieces(m->m, tile) * matmul_pieces(m->n, tile);
 }
 
-/* The large tile, if there are enough of them for all units. */
+/* The large tile if that gives all units work. */
 static void choose(const struct device *device, const struct lowered *l,
                    struct launch *launch)
 {
