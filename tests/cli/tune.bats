@@ -16,7 +16,7 @@ decides()
 {
     hw explain --op matmul --shape "$2" --json
     [ "$status" -eq 0 ]
-    json "d['device'] == '$1'" "d['own']['source'] == d['cpu']['source'] == '${3-measured}'"
+    json "'$1' in ('', d['device'])" "d['own']['source'] == d['cpu']['source'] == '${3-measured}'"
 }
 
 # tune ARGUMENT...: keeps all figures, because the machine may be busy.
@@ -53,15 +53,17 @@ END
     [[ $output != *"continues after"* ]]
     decides cpu:0 32x32x32
     json "d['cpu']['total'] * 1.1 <= d['own']['total']"
-    decides distant:0 512x512x512
-    json "d['own']['total'] < d['cpu']['total'] * 1.1" "d['own']['measured'][:2] == '20'" \
+    # Which is faster here depends on the machine, and on how both were compiled.
+    decides '' 512x512x512
+    json "(d['device'] == 'cpu:0') == (d['cpu']['total'] * 1.1 <= d['own']['total'])" \
+        "d['own']['measured'][:2] == '20'" \
         "d['own']['upload'] > 0 and d['own']['download'] > 0 and d['own']['launch'] > 250"
     HW_ROUTE=device decides distant:0 32x32x32
     HW_BACKENDS=distant,cpu decides distant:0 32x32x32
     [[ $output == *"named"* ]]
     hw tune show --quick --json
     succeeds
-    json "[r['cpu_up_to'] != '512x512x512' and r['device_from'] != '32x32x32' for r in d['devices'][0]['rows']
+    json "[r['device_from'] != '32x32x32' for r in d['devices'][0]['rows']
         if (r['op'], r['type'], r['form']) == ('matmul', 'f32', 'many')] == [True]"
     [ ! -e "$(profile).part" ]
     [ "$(stat -c %a "$(profile)")" = 600 ]
