@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Usage: shadow.sh CHECKOPS CPU (OP PLUGIN)... - with HW_SHADOW, the library itself compares each call with the CPU
 # plugin. It must report OP of a wrong plugin and nothing else, and nothing of a right one (OP "-").
-# The quick cases take the first three.
+# The quick cases take the first three plugins.
 checkops=$1 cpu=$2
 shift 2
 [ -z "${HW_TEST_QUICK-}" ] || set -- "$1" "$2" "$3" "$4" "$5" "$6"
