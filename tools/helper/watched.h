@@ -22,13 +22,13 @@ struct watched {
     pid_t id;
     int reply, output; /* pipes' ends to read */
     struct progress *progress;
-    /* HW_PROBE_TIMEOUT is the limit for one case of the admission test, so many times, and for all
-     * else together. */
+    /* The limits: `seconds`, which is HW_PROBE_TIMEOUT, for everything but the cases of the
+     * admission test together, and `case_times` as long for each case. */
     uint32_t seconds, case_times;
     uint32_t step;              /* at the last look: see struct progress */
     struct stopwatch stopwatch; /* since it began */
-    uint64_t rest;        /* microseconds that earlier steps took which were no cases */
-    unsigned char *bytes; /* of the reply */
+    uint64_t rest;              /* microseconds of the earlier steps that were not cases */
+    unsigned char *bytes;       /* of the reply */
     size_t size;
     char tail[TAIL + 1];
     size_t tail_size;
