@@ -44,7 +44,7 @@ bool match(struct hw_context *context, struct candidate *candidate)
     stop(candidate, REASON_NO_HARDWARE, "the system lists no %s%shardware for it",
          manifest->vendor, *manifest->vendor ? " " : "");
     set_remedy(candidate,
-               "If there is some, check that it is enabled and passed on to this system; "
+               "If it exists, check that it is enabled and visible to this system; "
                "HW_BACKENDS=%s tries the plugin all the same",
                candidate->name);
     return false;
