@@ -226,8 +226,27 @@ static bool matches_whole(const char *text, const char *pattern)
     return !*pattern;
 }
 
+/* Whether the part of `pattern` before `end` matches. */
+static bool matches_part(const char *text, const char *pattern, const char *end)
+{
+    char part[CASE_TEXT];
+    const size_t length = (size_t)(end - pattern);
+
+    if (length >= sizeof part)
+        return false; /* no case is as long */
+    memcpy(part, pattern, length);
+    part[length] = '\0';
+    return strpbrk(part, "*?") ? matches_whole(text, part) : strstr(text, part) != NULL;
+}
+
 bool case_matches(const char *text, const char *pattern)
 {
-    return strpbrk(pattern, "*?") ? matches_whole(text, pattern)
-                                  : strstr(text, pattern) != NULL;
+    for (;; pattern++) {
+        const char *end = pattern + strcspn(pattern, "|");
+        if (matches_part(text, pattern, end))
+            return true;
+        pattern = end;
+        if (!*pattern)
+            return false;
+    }
 }

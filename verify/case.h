@@ -54,7 +54,8 @@ bool case_parse(const char *text, struct test_case *test, char *error, size_t er
 bool case_parameters(const struct test_case *test, struct parameters *parameters,
                      char *error, size_t error_size);
 
-/* Whether `text` contains `pattern` or, if `pattern` has * or ?, matches it as a whole. */
+/* Whether `text` contains `pattern` or, if `pattern` has * or ?, matches it as a whole. A pattern
+ * with | is several, of which one is enough. */
 bool case_matches(const char *text, const char *pattern);
 
 #endif

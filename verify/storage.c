@@ -251,25 +251,42 @@ int64_t storage_count(const struct hw_tensor *tensor)
     return count;
 }
 
-/* Calls `fn` for each element (for block types: each block) in row-major order, with the
- * offset of its bytes in the tensor and its index. */
-typedef void (*walk_fn)(void *user, int64_t offset, int64_t index, size_t bytes);
+/* Units (elements, or blocks of a block type) along the innermost axis of a tensor. */
+struct line {
+    int64_t offset; /* of the first unit in the tensor, in bytes */
+    int64_t index;  /* of the first unit in row-major order */
+    int64_t count, stride;
+    size_t bytes; /* of a unit */
+};
+typedef void (*line_fn)(void *user, const struct line *line);
 
-static void walk(const struct hw_tensor *tensor, walk_fn fn, void *user)
+/* Moves `position` to the next line; returns by how many bytes. */
+static int64_t line_step(const struct hw_tensor *tensor, int64_t *position)
 {
-    const int64_t block = hw_dtype_block(tensor->dtype);
-    const int64_t units = storage_count(tensor) / block;
-    const size_t bytes = (size_t)hw_dtype_bytes(tensor->dtype);
+    int64_t step = 0;
+    for (int32_t axis = tensor->rank - 2; axis >= 0; axis--) {
+        step += tensor->stride[axis];
+        if (++position[axis] < tensor->extent[axis])
+            break;
+        step -= tensor->extent[axis] * tensor->stride[axis];
+        position[axis] = 0;
+    }
+    return step;
+}
 
-    for (int64_t index = 0; index < units; index++) {
-        int64_t offset = 0, rest = index;
-        for (int32_t axis = tensor->rank - 1; axis >= 0; axis--) {
-            const bool innermost = axis == tensor->rank - 1;
-            const int64_t extent = tensor->extent[axis] / (innermost ? block : 1);
-            offset += rest % extent * tensor->stride[axis];
-            rest /= extent;
-        }
-        fn(user, offset, index, bytes);
+/* Calls `fn` for each line in row-major order. */
+static void walk(const struct hw_tensor *tensor, line_fn fn, void *user)
+{
+    const int64_t units = storage_count(tensor) / hw_dtype_block(tensor->dtype);
+    const int64_t count = tensor->extent[tensor->rank - 1] / hw_dtype_block(tensor->dtype);
+    int64_t position[HW_MAX_RANK] = { 0 };
+    struct line line = { .count = count,
+                         .stride = tensor->stride[tensor->rank - 1],
+                         .bytes = (size_t)hw_dtype_bytes(tensor->dtype) };
+
+    for (; line.index < units; line.index += line.count) {
+        fn(user, &line);
+        line.offset += line_step(tensor, position);
     }
 }
 
@@ -278,23 +295,40 @@ struct sides {
     int value;
 };
 
-static void to_packed(void *user, int64_t offset, int64_t index, size_t bytes)
+/* Copies units between two places; the usual sizes without a call for each. */
+static void move_units(unsigned char *to, int64_t to_stride, const unsigned char *from,
+                       int64_t from_stride, const struct line *line)
 {
-    const struct sides *s = user;
-    memcpy(s->packed + (size_t)index * bytes, s->strided + offset, bytes);
+    for (int64_t i = 0; i < line->count; i++, to += to_stride, from += from_stride)
+        if (line->bytes == 4)
+            memcpy(to, from, 4);
+        else if (line->bytes == 2)
+            memcpy(to, from, 2);
+        else
+            memcpy(to, from, line->bytes);
 }
 
-static void to_strided(void *user, int64_t offset, int64_t index, size_t bytes)
+static void to_packed(void *user, const struct line *line)
 {
     const struct sides *s = user;
-    memcpy(s->strided + offset, s->packed + (size_t)index * bytes, bytes);
+    const int64_t bytes = (int64_t)line->bytes;
+    move_units(s->packed + line->index * bytes, bytes, s->strided + line->offset,
+               line->stride, line);
 }
 
-static void to_value(void *user, int64_t offset, int64_t index, size_t bytes)
+static void to_strided(void *user, const struct line *line)
 {
     const struct sides *s = user;
-    (void)index;
-    memset(s->strided + offset, s->value, bytes);
+    const int64_t bytes = (int64_t)line->bytes;
+    move_units(s->strided + line->offset, line->stride, s->packed + line->index * bytes,
+               bytes, line);
+}
+
+static void to_value(void *user, const struct line *line)
+{
+    const struct sides *s = user;
+    for (int64_t i = 0; i < line->count; i++)
+        memset(s->strided + line->offset + i * line->stride, s->value, line->bytes);
 }
 
 /* Whether the elements are contiguous, so that one move suffices. */

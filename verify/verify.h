@@ -22,8 +22,9 @@
 struct verify_filter {
     const char *op;     /* the name of an op */
     const char *kernel; /* the name of a kernel row */
-    /* text that the case contains; with * or ?, a pattern that matches the whole case; or one
-     * complete case, "op(key=value,...)", which need not be in the registry */
+    /* text that the case contains; with * or ?, a pattern that matches the whole case; several of
+     * these, with | between them; or one complete case, "op(key=value,...)", which need not be in
+     * the registry */
     const char *pattern;
     bool quick; /* fewer cases: for emulators and sanitizers */
     /* the few small cases of a probe, each on the row that the device itself chooses */

@@ -8,7 +8,8 @@ setup()
     [ -e /usr/lib/oclgrind/liboclgrind-rt-icd.so ] || skip "missing tool: Oclgrind (oclgrind)"
     echo /usr/lib/oclgrind/liboclgrind-rt-icd.so >"$BATS_TEST_TMPDIR/oclgrind.icd"
     unset HW_DISABLE HW_REQUIRE HW_MEMORY_LIMIT
-    export HW_BACKENDS=opencl HW_CACHE_DIR=off OCL_ICD_VENDORS=$BATS_TEST_TMPDIR/oclgrind.icd
+    # hw-probe would run its cases under Oclgrind first, for each process again.
+    export HW_BACKENDS=opencl HW_CACHE_DIR=off HW_PROBE=inproc OCL_ICD_VENDORS=$BATS_TEST_TMPDIR/oclgrind.icd
     # It lacks some instructions that optimisers generate.
     export OCLGRIND_BUILD_OPTIONS=-cl-opt-disable OCLGRIND_LOG=$BATS_TEST_TMPDIR/log
     export OCLGRIND_DATA_RACES=1 OCLGRIND_UNINITIALIZED=1 OCLGRIND_CHECK_API=1 OCLGRIND_MAX_ERRORS=10
