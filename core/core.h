@@ -87,7 +87,6 @@ struct hw_device {
     _Atomic uint32_t demoted;
     struct untested *_Atomic untested; /* run/untested.h; NULL: nothing was left out */
     _Atomic uint32_t chosen;           /* bits of enum chosen: who chose the device */
-    struct profile *_Atomic profile;   /* core/measured.h; NULL: not read yet */
     /* By op: the counts of the device's closed queues, for hw_explain(). NULL: no queue was opened.
      * Protected by the context's lock. */
     struct call_counts *closed_counts;

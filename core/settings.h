@@ -27,7 +27,6 @@
     X(kernel, "HW_KERNEL", "")                                                             \
     X(log, "HW_LOG", "warn")                                                               \
     X(shadow, "HW_SHADOW", "off")                                                          \
-    X(route, "HW_ROUTE", "auto")                                                           \
     X(worker, "HW_WORKER", "")                                                             \
     X(worker_timeout, "HW_WORKER_TIMEOUT", "300")
 
@@ -53,14 +52,10 @@ struct note {
 
 enum fallback_mode { FALLBACK_ALLOW, FALLBACK_WARN, FALLBACK_ERROR };
 
-/* Where ops on host memory may be computed: see run/cost_route.c. */
-enum route_mode { ROUTE_AUTO, ROUTE_MEASURED, ROUTE_DEVICE };
-
 /* All settings, parsed once when the context is opened. */
 struct settings {
     struct setting_value value[SETTING_COUNT];
     enum fallback_mode fallback;
-    enum route_mode route;
     enum hw_precision precision;
     uint64_t memory_limit;
     uint32_t threads;        /* 0: as many as the process may use */

@@ -185,14 +185,6 @@ static bool take_shadow(struct settings *settings, const char *text)
                                         whole_number(text + 2, 1000000, &settings->shadow));
 }
 
-static bool take_route(struct settings *settings, const char *text)
-{
-    const int32_t picked =
-        choice(text, (const char *const[]){ "auto", "measured", "device", NULL });
-    settings->route = (enum route_mode)(picked < 0 ? ROUTE_AUTO : picked);
-    return picked >= 0;
-}
-
 static bool take_log(struct settings *settings, const char *text)
 {
     const int32_t picked = choice(
@@ -220,7 +212,6 @@ static const struct {
     [SETTING_kernel] = { take_kernel,
                          "a list of portable, <row> or <op>=<row>, separated by commas" },
     [SETTING_log] = { take_log, "off, error, warn, info or debug" },
-    [SETTING_route] = { take_route, "auto, measured or device" },
     [SETTING_shadow] = { take_shadow, "off, or 1/N with N from 1 to 1000000: 1/100" },
 };
 

@@ -5,7 +5,6 @@
 #include "open/apart.h"
 #include "open/config.h"
 #include "open/inventory.h"
-#include "open/profile.h"
 #include "open/registry.h"
 #include "open/scan.h"
 #include "open/verdict.h"
@@ -394,33 +393,6 @@ static void explain_op(struct json *json, const struct hw_device *device, uint32
     json_close(json, '}');
 }
 
-static void put_profile(struct json *json, struct hw_device *device)
-{
-    const struct profile *profile = device_profile(device);
-    char *path = profile_path(device), *key = profile_key(device);
-    json_open(json, NULL, '{');
-    json_string(json, "device", device->name);
-    json_string(json, "profile", path);
-    json_string(json, "state",
-                profile && profile->written   ? "measured"
-                : profile && profile->ignored ? "ignored"
-                                              : "estimated");
-    put_time(json, "measured", profile ? profile->written : 0);
-    json_string(json, "why", profile && profile->why[0] ? profile->why : NULL);
-    json_string(json, "key", key);
-    json_close(json, '}');
-    free(path);
-    free(key);
-}
-
-static void put_profiles(struct json *json, const struct catalog *found)
-{
-    json_open(json, "profiles", '[');
-    for (uint32_t i = 0; i < found->device_count; i++)
-        put_profile(json, found->devices[i]);
-    json_close(json, ']');
-}
-
 static void explain_calls(struct json *json, const struct catalog *found)
 {
     struct hw_context *context = found->context;
@@ -457,10 +429,8 @@ size_t hw_explain(struct hw_context *context, char *text, size_t size)
             put_candidate(&json, found, c);
         json_close(&json, ']');
         put_devices(&json, found);
-        if (!forked(context->generation)) {
-            put_profiles(&json, found);
+        if (!forked(context->generation))
             explain_calls(&json, found);
-        }
     }
     json_close(&json, '}');
     return json_end(&json);

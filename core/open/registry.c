@@ -197,7 +197,6 @@ static void device_free(struct hw_device *device)
     device_sleep(device);
     untested_free(device);
     pthread_mutex_destroy(&device->lock);
-    free(device->profile);
     free(device->closed_counts);
     free(device);
 }

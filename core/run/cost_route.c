@@ -3,7 +3,7 @@
  * queue's device cannot read, if that is expected to be faster than copying the operands to the
  * device and back. This applies only to queues of a device that the library itself chose. Such
  * calls are counted, and hw_explain() shows them. docs/routing.md has the rules, cost.c the
- * figures. */
+ * estimate. */
 #include "run/cost_route.h"
 
 #include "base/argument.h"
@@ -26,8 +26,6 @@ static const char *why_stays(const struct hw_queue *queue, bool imported)
     const struct hw_device *device = queue->device;
     const struct hw_context *context = device->context;
     const uint32_t chosen = atomic_load(&device->chosen);
-    if (context->settings.route == ROUTE_DEVICE)
-        return "HW_ROUTE=device: each call is computed by the device of its queue";
     if (context->settings.fallback == FALLBACK_ERROR)
         return "HW_FALLBACK=error allows no other device";
     if (queue->host_tensors)
@@ -93,38 +91,23 @@ static bool all_in_host_memory(uint32_t op, const void *args)
     return all;
 }
 
-struct figures {
-    struct hw_cost own, cpu;
-    struct workload work;
-};
-
-static struct figures figures_of(const struct hw_queue *queue, uint32_t op,
-                                 const void *args)
+/* Why the queue's device computes the call; NULL: the CPU does. Opens the CPU's device if nothing
+ * else speaks against it. */
+static const char *why_own(const struct hw_queue *queue, uint32_t op, const void *args)
 {
-    struct hw_device *device = queue->device, *cpu = device->context->judge;
-    struct figures figures = { .own = { .device = NULL } };
-    workload_of(op, args, &figures.work);
-    figures.own = cost_of(device, &figures.work, !queue->host_tensors);
-    if (!cpu)
-        return figures;
-    figures.cpu = cost_of(cpu, &figures.work, false);
-    if (cpu != device) /* the device must be idle before the CPU touches the operands */
-        figures.cpu.launch += cost_of_wait(device);
-    return figures;
-}
-
-/* Requires a clear gain to leave the queue's device: 10 % if measured, a factor of 2 if estimated.
- * Returns NULL, or the reason to stay. */
-static const char *why_own(const struct hw_queue *queue, const struct figures *figures)
-{
-    const bool measured = figures->own.source == HW_COST_MEASURED &&
-                          figures->cpu.source == HW_COST_MEASURED;
-    if (!measured && queue->device->context->settings.route == ROUTE_MEASURED)
-        return "HW_ROUTE=measured, and hw tune has not measured this op on both devices";
-    const double margin = measured ? 1.1 : 2;
-    return cost_sum(&figures->cpu) * margin <= cost_sum(&figures->own) ? NULL
-           : measured ? "the queue's device is expected to be faster, or not 10 % slower"
-                      : "estimates do not show that the CPU is twice as fast";
+    struct hw_device *cpu = queue->device->context->judge;
+    union any_op as;
+    if (!all_in_host_memory(op, args))
+        return "an operand is in a buffer, and buffers stay where they are";
+    if (queue->recording || queue->in_graph)
+        return "graphs are computed by the device that they are recorded for";
+    if (!cost_favours_cpu(cost_of(op, args)))
+        return "the estimates do not show that the CPU is twice as fast";
+    if (is_busy(queue) && !must_wait(queue, op, args))
+        return "the queue has work outstanding, for which the call does not wait";
+    if (device_wake(cpu) || device_computes(cpu, op, args, &as))
+        return "the CPU plugin does not compute it";
+    return NULL;
 }
 
 /* ---- a call ---- */
@@ -152,15 +135,7 @@ bool cost_route(struct hw_queue *queue, uint32_t op, const void *args,
 {
     struct hw_device *cpu = queue->device->context->judge;
     struct hw_queue *helper;
-    union any_op as;
-    if (queue->stays || queue->in_graph || !all_in_host_memory(op, args))
-        return false;
-    const struct figures figures = figures_of(queue, op, args);
-    if (why_own(queue, &figures))
-        return false;
-    if (is_busy(queue) && !must_wait(queue, op, args))
-        return false;
-    if (queue_helper(queue, cpu, &helper) || device_computes(cpu, op, args, &as))
+    if (queue->stays || why_own(queue, op, args) || queue_helper(queue, cpu, &helper))
         return false;
     /* Earlier work may use the operands in ways that are not counted. */
     if ((*status = queue_settle(queue)))
@@ -180,28 +155,17 @@ bool cost_route(struct hw_queue *queue, uint32_t op, const void *args,
 
 /* Sets the device that computes the call, and the reason. */
 static void decide(struct hw_queue *queue, uint32_t op, const void *args,
-                   const struct figures *figures, struct hw_route_info *info)
+                   struct hw_route_info *info)
 {
-    struct hw_device *cpu = queue->device->context->judge;
     union any_op as;
     info->device = queue->device;
     if (device_computes(queue->device, op, args, &as)) {
         info->device = fallback_device(queue, op, args);
         info->why = "the queue's device does not compute it, so it falls back";
-    } else if (!all_in_host_memory(op, args)) {
-        info->why = "an operand is in a buffer, and buffers stay where they are";
     } else if (queue->stays) {
         info->why = queue->stays;
-    } else if (queue->recording) {
-        info->why = "graphs are computed by the device that they are recorded for";
-    } else if ((info->why = why_own(queue, figures))) {
-        return;
-    } else if (is_busy(queue) && !must_wait(queue, op, args)) {
-        info->why = "the queue has work outstanding, for which the call does not wait";
-    } else if (device_wake(cpu) || device_computes(cpu, op, args, &as)) {
-        info->why = "the CPU plugin does not compute it";
-    } else {
-        info->device = cpu;
+    } else if (!(info->why = why_own(queue, op, args))) {
+        info->device = queue->device->context->judge;
         info->why = "the CPU is expected to be faster than moving the operands";
     }
 }
@@ -220,12 +184,9 @@ enum hw_status hw_queue_route(struct hw_queue *queue, uint32_t op, const void *a
     struct check check = { .device = queue->device, .impl = queue->device_impl, .op = op };
     if ((status = check_call(args, &check)))
         return status;
-    const struct figures figures = figures_of(queue, op, args);
-    struct hw_route_info now = { .own = figures.own,
-                                 .cpu = figures.cpu,
-                                 .work = figures.work.many,
-                                 .weights = figures.work.one };
-    decide(queue, op, args, &figures, &now);
+    const struct cost cost = cost_of(op, args);
+    struct hw_route_info now = { .own = cost.own, .cpu = cost.cpu, .moved = cost.moved };
+    decide(queue, op, args, &now);
     now.size = info->size < sizeof now ? info->size : (uint32_t)sizeof now;
     memcpy(info, &now, now.size);
     return HW_OK;

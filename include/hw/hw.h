@@ -167,9 +167,6 @@ struct hw_options {
     void *start_user;
     /* HW_SHADOW ("off"): 1/N compares one in N calls of each op with the CPU plugin */
     const char *shadow;
-    /* HW_ROUTE ("auto"): where ops on host memory are computed: auto, measured, device; see
-     * hw_queue_route() */
-    const char *route;
     /* HW_WORKER: globs of backends; each of them runs in a process of its own */
     const char *worker;
     /* HW_WORKER_TIMEOUT ("300"): seconds that one call into such a backend may take; 0: no limit */
@@ -557,47 +554,30 @@ struct hw_call_stats {
 HW_EXPORT enum hw_status hw_queue_calls(struct hw_queue *queue, uint32_t op,
                                         struct hw_call_stats *stats);
 
-/* The source of the figures in a prediction. */
-enum hw_cost_source {
-    HW_COST_UNKNOWN = 0,
-    HW_COST_ESTIMATED = 1, /* from the kind of device */
-    HW_COST_MEASURED = 2   /* by `hw tune`, on this machine */
-};
-
-/* How long a call is expected to take on a device, if its operands are in host memory. */
-struct hw_cost {
-    struct hw_device *device; /* NULL: there is no such device, and the rest is zero */
-    int32_t source;           /* enum hw_cost_source */
-    uint32_t reserved;
-    int64_t measured; /* time of the measurement, in seconds since 1970; 0: not measured */
-    /* Seconds. The sum passes until the results are in host memory. */
-    double upload, launch, compute, download;
-};
-
 /* Which device would compute a call, and why. */
 struct hw_route_info {
     uint32_t size; /* set by the caller */
     uint32_t reserved;
     struct hw_device *device; /* the device that computes the call; NULL: none does */
     const char *why;          /* a sentence; never NULL; constant */
-    struct hw_cost own, cpu;  /* on the queue's device, and on the CPU plugin's */
-    /* The amounts from which `compute` is predicted. work: the multiplications of a product, the
-     * bytes of any other op. weights: the elements of the weights that a product reads, else 0. */
-    double work, weights;
+    /* The estimates, in seconds, for operands in host memory: if they are copied to a device and
+     * back, and if the CPU plugin computes the call. They depend only on the call. */
+    double own, cpu;
+    double moved; /* the bytes that would be copied to a device and back */
 };
 
-/* Reports which device would compute this call, with the figures that decide. Nothing is computed,
- * and the memory of the operands is not read.
+/* Reports which device would compute this call, with the estimates that decide. Nothing is
+ * computed, and the memory of the operands is not read.
  *
  * The CPU plugin computes a call whose operands are all in host memory that the queue's device
- * cannot read, if that is expected to be faster than copying them to the device and back. This
+ * cannot read, if that is expected to be twice as fast as copying them to the device and back. This
  * applies only if the library itself chose the device: hw_device_default() returned it, neither
  * HW_BACKENDS nor HW_REQUIRE names its backend, and the application did not ask for it with
  * hw_device_find(), hw_device_import() or hw_queue_import(). Only choices made before the queue was
- * opened count. Calls with tensors in buffers are never routed, nor are graphs, nor calls on a
- * queue with outstanding work. HW_ROUTE=measured routes only if `hw tune` has measured both
- * devices; HW_ROUTE=device and HW_FALLBACK=error never route. hw_queue_calls() counts such calls as
- * `routed`. docs/routing.md has the rules.
+ * opened count: hw_device_find() before hw_queue_open() keeps all calls of the queue on its device.
+ * Calls with tensors in buffers are never routed, nor are graphs, nor calls on a queue with
+ * outstanding work; HW_FALLBACK=error never routes. hw_queue_calls() counts such calls as `routed`.
+ * docs/routing.md has the rules.
  *
  * Returns HW_INVALID where submitting the op would. */
 HW_EXPORT enum hw_status hw_queue_route(struct hw_queue *queue, uint32_t op,

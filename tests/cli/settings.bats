@@ -9,12 +9,12 @@ load common
     hw env
     succeeds
     for name in BACKENDS DISABLE REQUIRE FALLBACK PLUGIN_PATH PLUGIN_PATH_ONLY TRUST PROBE PROBE_TIMEOUT \
-        THREADS PRECISION MEMORY_LIMIT CONFIG CACHE_DIR KERNEL LOG SHADOW ROUTE WORKER_TIMEOUT; do
+        THREADS PRECISION MEMORY_LIMIT CONFIG CACHE_DIR KERNEL LOG SHADOW WORKER_TIMEOUT; do
         says "HW_$name +.+ \\(default\\)"
     done
     hw env --json
     succeeds
-    json "len(d['settings']) == 20 and all(s['meaning'] for s in d['settings'])"
+    json "len(d['settings']) == 19 and all(s['meaning'] for s in d['settings'])"
 }
 
 @test "env shows values from the environment" {
@@ -37,7 +37,7 @@ load common
     fails 2 "HW_FALLBAKC: no such setting; did you mean 'HW_FALLBACK'"
     hw env --csv
     succeeds
-    [ "$(python3 -c 'import csv, sys; print(len(list(csv.DictReader(sys.stdin))))' <<<"$output")" = 20 ]
+    [ "$(python3 -c 'import csv, sys; print(len(list(csv.DictReader(sys.stdin))))' <<<"$output")" = 19 ]
 }
 
 @test "env shows values from a file, and its line" {

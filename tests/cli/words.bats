@@ -4,7 +4,7 @@
 
 load common
 
-commands="status devices explain env doctor report cache plugin run inspect quantize verify bench tune abi version"
+commands="status devices explain env doctor report cache plugin run inspect quantize verify bench abi version"
 
 @test "without a command: the list of commands, and where to start" {
     hw

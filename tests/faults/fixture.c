@@ -15,11 +15,11 @@ static char root[64];
 static void clear_environment(void)
 {
     static const char *const names[] = {
-        "HW_BACKENDS",      "HW_DISABLE",   "HW_REQUIRE",          "HW_FALLBACK",
-        "HW_PLUGIN_PATH",   "HW_TRUST",     "HW_PLUGIN_PATH_ONLY", "HW_PROBE",
-        "HW_PROBE_TIMEOUT", "HW_THREADS",   "HW_PRECISION",        "HW_MEMORY_LIMIT",
-        "HW_CONFIG",        "HW_CACHE_DIR", "HW_KERNEL",           "HW_LOG",
-        "HW_SHADOW",        "HW_ROUTE",     "OMP_NUM_THREADS",     "LD_LIBRARY_PATH"
+        "HW_BACKENDS",      "HW_DISABLE",      "HW_REQUIRE",          "HW_FALLBACK",
+        "HW_PLUGIN_PATH",   "HW_TRUST",        "HW_PLUGIN_PATH_ONLY", "HW_PROBE",
+        "HW_PROBE_TIMEOUT", "HW_THREADS",      "HW_PRECISION",        "HW_MEMORY_LIMIT",
+        "HW_CONFIG",        "HW_CACHE_DIR",    "HW_KERNEL",           "HW_LOG",
+        "HW_SHADOW",        "OMP_NUM_THREADS", "LD_LIBRARY_PATH"
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         unsetenv(names[i]);

@@ -41,7 +41,7 @@ static void check_setting(struct hw_context *context, const char *name, const ch
         assert_string_equal(text_of(row, "source"), source);
         there = true;
     }
-    assert_int_equal(json_array_size(json_object_get(json, "settings")), 20);
+    assert_int_equal(json_array_size(json_object_get(json, "settings")), 19);
     assert_true(there);
     json_decref(json);
 }

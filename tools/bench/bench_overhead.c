@@ -143,15 +143,15 @@ int measure_overhead(const struct bench *bench)
 {
     const size_t count = (size_t)(bench->repetitions ? bench->repetitions : REPETITIONS);
     struct hw_queue *queue = NULL;
-    /* Use the device even where the CPU would be faster. */
-    const struct hw_options options = { .size = sizeof options, .route = "device" };
     struct report report;
     enum hw_status status = HW_NO_DEVICE;
 
-    if (!report_open_for(&report, bench->device, &options))
+    if (!report_open_for(&report, bench->device, NULL))
         return EXIT_FAILED;
     struct hw_device *device = report_device(&report, bench->device);
-    if (device)
+    if (device) /* by name, so that it computes even where the CPU would be faster */
+        status = hw_device_find(report.context, hw_device_name(device), &device);
+    if (!status)
         status = hw_queue_open(device, NULL, &queue);
     if (!status && out_is_text()) {
         say("\nsilu of f32 in host memory on %s, %zu times: medians in microseconds\n  %10s",

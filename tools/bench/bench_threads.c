@@ -29,9 +29,9 @@ struct side {
 
 static bool side_open(struct side *side, const char *threads)
 {
-    const struct hw_options options = {
-        .size = sizeof options, .backends = "cpu", .threads = threads, .route = "device"
-    };
+    const struct hw_options options = { .size = sizeof options,
+                                        .backends = "cpu",
+                                        .threads = threads };
     side->queue = NULL;
     if (!report_open_for(&side->report, "cpu:0", &options))
         return false;

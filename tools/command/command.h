@@ -32,7 +32,6 @@ int cmd_bench(int argc, const char **argv);
 int cmd_run(int argc, const char **argv);
 int cmd_inspect(int argc, const char **argv);
 int cmd_quantize(int argc, const char **argv);
-int cmd_tune(int argc, const char **argv);
 int cmd_abi(int argc, const char **argv);
 
 #endif

@@ -50,18 +50,6 @@ static const struct form *form_of(const char *op)
     return is_op(op) ? form : NULL;
 }
 
-const char *shape_form(const char *op)
-{
-    const struct form *form = form_of(op);
-    return form ? form->form : NULL;
-}
-
-const char *shape_types(const char *op)
-{
-    const struct form *form = form_of(op);
-    return form ? form->types : NULL;
-}
-
 /* ---- a case that grows ---- */
 
 struct growing {

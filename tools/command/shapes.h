@@ -8,10 +8,6 @@
 
 enum { SHAPE_CASE = 320 };
 
-/* The forms of --shape and --dtype for an op: "MxNxK" and "a,b,c". NULL if there is no such op. */
-const char *shape_form(const char *op);
-const char *shape_types(const char *op);
-
 /* Makes a case, "matmul(m=512,...)", from a shape and types (NULL: the default). Returns false,
  * with a complaint that shows the accepted form. */
 bool shape_case(const char *op, const char *shape, const char *types,

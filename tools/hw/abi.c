@@ -39,7 +39,6 @@ static const struct manual manual = {
         char *: "char",                                                                    \
         uint8_t *: "u8",                                                                   \
         const char *: "string",                                                            \
-        struct hw_cost: "hw_cost",                                                         \
         default: "pointer")
 
 static const char *const field_types[] = {

@@ -45,8 +45,6 @@ static const struct meaning {
     { "HW_LOG", "", "what is logged to standard error: off, error, warn, info, debug" },
     { "HW_SHADOW", "",
       "1/N: compare one of N calls of each op with the CPU plugin, withdraw ops that are wrong" },
-    { "HW_ROUTE", "",
-      "where ops on host memory run if the program named no device: auto, measured, device" },
     { "HW_WORKER", "none",
       "patterns: backends that run in processes of their own, so the program survives a crash" },
     { "HW_WORKER_TIMEOUT", "",

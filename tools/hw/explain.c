@@ -21,8 +21,8 @@ static const struct manual manual = {
         "the settings want it), trust (who can write to it), preflight (is it sound; read, not\n"
         "run), probe (does it run), bind (into the process). A file that stops has a reason and\n"
         "a remedy.\n\n"
-        "With --op: whether the queue's device or the CPU computes a call on host memory, how\n"
-        "long it is expected to take on either, and where the figures come from.",
+        "With --op: whether the queue's device or the CPU computes a call on host memory, why,\n"
+        "and the estimates that decide.",
     .arguments = "[OPTION...] [BACKEND|FILE.so]",
     .notes =
         "  hw explain                     every file\n"

@@ -65,7 +65,6 @@ static const struct command commands[] = {
       false },
     { "verify", "compare a plugin's results with a reference", cmd_verify, false },
     { "bench", "measure calls, opening, copies and ops", cmd_bench, false },
-    { "tune", "measure where ops on host memory run faster", cmd_tune, false },
     { "abi", "sizes and offsets of the public structs, for bindings", cmd_abi, false },
     { "version", "versions of the command, the library and the plugin ABI", cmd_version,
       false },
