@@ -13,10 +13,39 @@
 
 static const double worst_bound = 4;
 
+/* There is no default, so that the compiler finds a forgotten op. */
 static bool is_product(uint32_t op)
 {
-    return op == HW_OP_MATMUL || op == HW_OP_ATTENTION || op == HW_OP_MATMUL_ID ||
-           op == HW_OP_DOT || op == HW_OP_CONV2D;
+    switch ((enum hw_op)op) {
+    case HW_OP_MATMUL:
+    case HW_OP_ATTENTION:
+    case HW_OP_MATMUL_ID:
+    case HW_OP_DOT:
+    case HW_OP_CONV2D:
+        return true;
+    case HW_OP_RMSNORM:
+    case HW_OP_SOFTMAX:
+    case HW_OP_SILU:
+    case HW_OP_ROPE:
+    case HW_OP_ADD:
+    case HW_OP_MUL:
+    case HW_OP_SWIGLU:
+    case HW_OP_ADD_RMSNORM:
+    case HW_OP_GET_ROWS:
+    case HW_OP_SET_ROWS:
+    case HW_OP_COPY:
+    case HW_OP_ARGMAX:
+    case HW_OP_LAYERNORM:
+    case HW_OP_SUB:
+    case HW_OP_DIV:
+    case HW_OP_SCALE:
+    case HW_OP_TOP_K:
+    case HW_OP_ACTIVATION:
+    case HW_OP_GLU:
+    case HW_OP_COUNT:
+        break;
+    }
+    return false;
 }
 
 static double larger(double a, double b)

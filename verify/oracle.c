@@ -159,23 +159,56 @@ static double op_flops(uint32_t op, const union op_args *args,
 }
 
 /* The share of an operand that is moved: the selected rows of a table, the keys in use of a cache,
- * and the chosen experts, assuming that none is chosen twice. */
+ * and the chosen experts, assuming that none is chosen twice. There is no default, so that the
+ * compiler finds a forgotten op. */
 static double share_touched(uint32_t op, const union op_args *args,
                             const struct operand *operands, int i)
 {
-    const double rows = (double)operand_rows(&operands[i]);
-
-    if (op == HW_OP_GET_ROWS && i == operand_get_rows_table)
-        return (double)operand_rows(&operands[operand_get_rows_y]) / rows;
-    if (op == HW_OP_SET_ROWS && i == operand_set_rows_table)
-        return (double)operand_rows(&operands[operand_set_rows_x]) / rows;
-    if (op == HW_OP_MATMUL_ID && i == operand_matmul_id_b)
-        return fmin(1, (double)operands[operand_matmul_id_ids].count /
-                           (double)operands[i].extent[0]);
-    if (op == HW_OP_ATTENTION && (i == operand_attention_k || i == operand_attention_v) &&
-        args->attention.length)
-        return (double)args->attention.length /
-               (double)operands[i].extent[operands[i].rank - 3];
+    const struct operand *o = &operands[i];
+    switch ((enum hw_op)op) {
+    case HW_OP_GET_ROWS:
+        return i == operand_get_rows_table
+                   ? (double)operand_rows(&operands[operand_get_rows_y]) /
+                         (double)operand_rows(o)
+                   : 1;
+    case HW_OP_SET_ROWS:
+        return i == operand_set_rows_table
+                   ? (double)operand_rows(&operands[operand_set_rows_x]) /
+                         (double)operand_rows(o)
+                   : 1;
+    case HW_OP_MATMUL_ID:
+        return i == operand_matmul_id_b
+                   ? fmin(1, (double)operands[operand_matmul_id_ids].count /
+                                 (double)o->extent[0])
+                   : 1;
+    case HW_OP_ATTENTION:
+        return (i == operand_attention_k || i == operand_attention_v) &&
+                       args->attention.length
+                   ? (double)args->attention.length / (double)o->extent[o->rank - 3]
+                   : 1;
+    case HW_OP_MATMUL:
+    case HW_OP_RMSNORM:
+    case HW_OP_SOFTMAX:
+    case HW_OP_SILU:
+    case HW_OP_ROPE:
+    case HW_OP_ADD:
+    case HW_OP_MUL:
+    case HW_OP_SWIGLU:
+    case HW_OP_ADD_RMSNORM:
+    case HW_OP_COPY:
+    case HW_OP_ARGMAX:
+    case HW_OP_LAYERNORM:
+    case HW_OP_SUB:
+    case HW_OP_DIV:
+    case HW_OP_SCALE:
+    case HW_OP_TOP_K:
+    case HW_OP_DOT:
+    case HW_OP_ACTIVATION:
+    case HW_OP_GLU:
+    case HW_OP_CONV2D:
+    case HW_OP_COUNT:
+        break;
+    }
     return 1;
 }
 
