@@ -170,6 +170,19 @@ static int32_t missing_kernel_launch_3d(void *queue, void *kernel, const uint64_
     return missing("launches in more than one dimension");
 }
 
+static int32_t missing_plan_build(void *queue, uint32_t op, const void *args, void **plan)
+{
+    (void)queue, (void)op, (void)args;
+    *plan = NULL;
+    return missing("plans");
+}
+
+static int32_t missing_plan_launch(void *queue, void *plan, const void *args)
+{
+    (void)queue, (void)plan, (void)args;
+    return missing("plans");
+}
+
 void defaults_fill(struct hw_plugin *table, struct hw_plugin_ops *ops)
 {
 #define FILL(slot, function)                                                               \
@@ -200,6 +213,9 @@ void defaults_fill(struct hw_plugin *table, struct hw_plugin_ops *ops)
     FILL(buffer_export, missing_buffer_export)
     FILL(device_import, missing_device_import)
     FILL(kernel_launch_3d, missing_kernel_launch_3d)
+    FILL(plan_build, missing_plan_build)
+    FILL(plan_launch, missing_plan_launch)
+    FILL(plan_destroy, missing_destroy)
 #undef FILL
 #define X(NAME, name)                                                                      \
     if (!ops->name)                                                                        \

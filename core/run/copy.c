@@ -294,8 +294,10 @@ static enum hw_status check_context(const struct hw_queue *queue, const char *op
         operand);
 }
 
-bool copy_without_op(struct hw_queue *queue, const struct hw_copy *op,
-                     enum hw_status *status)
+/* Does a copy that needs no op, and sets *status. Returns false and does nothing if the copy op
+ * should do the copy. */
+static bool copy_without_op(struct hw_queue *queue, const struct hw_copy *op,
+                            enum hw_status *status)
 {
     const struct hw_tensor *dst = &op->dst, *src = &op->src;
     bool empty;
@@ -316,6 +318,17 @@ bool copy_without_op(struct hw_queue *queue, const struct hw_copy *op,
         return false;
     *status = transfer(queue, dst, src);
     return true;
+}
+
+enum hw_status submit_copy(struct hw_queue *queue, uint32_t op, const void *args,
+                           size_t size)
+{
+    union any_op copy;
+    enum hw_status status;
+    args = submit_begin(queue, &(struct given){ op, args, size }, &copy, &status);
+    if (!args || copy_without_op(queue, args, &status))
+        return status;
+    return submit_whole(queue, op, args);
 }
 
 /* ---- to and from plain memory ---- */

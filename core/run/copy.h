@@ -4,10 +4,10 @@
 #define HW_RUN_COPY_H
 
 #include "core.h"
+#include "run/ops.h"
 
-/* Does a copy between devices, or between the device and the host if a plain transfer is better,
- * and sets *status. Returns false and does nothing if the copy op should do the copy. */
-bool copy_without_op(struct hw_queue *queue, const struct hw_copy *op,
-                     enum hw_status *status);
+/* The full check of a copy. Copies between devices, and between the device and the host if a plain
+ * transfer is better, need no op. */
+submit_any submit_copy;
 
 #endif

@@ -37,8 +37,6 @@ HW_OPS(X)
 
 /* Calls the plugin's function of an op. */
 typedef int32_t plugin_fn(struct hw_queue *queue, const void *args);
-/* Submits a call that the plugin can take as it is, and counts it or handles the error. */
-typedef enum hw_status take_fn(struct hw_queue *queue, const void *args);
 /* hw_submit() for a queue that is not NULL. */
 typedef enum hw_status submit_any(struct hw_queue *queue, uint32_t op, const void *args,
                                   size_t size);
@@ -51,13 +49,25 @@ struct op_row {
     uint32_t weights;  /* bit i: operand i may be packed */
     const struct operand_row *operands;
     plugin_fn *call;
-    take_fn *take;
 };
 extern const struct op_row op_rows[HW_OP_COUNT];
 
-/* submit_for() selects the submit function for this machine; `looks`: it looks at earlier calls. */
-submit_any submit_portable; /* on any processor */
+/* The function for a queue and an op; `looks`: it first looks whether the call is like an earlier
+ * one. */
 submit_any *submit_for(uint32_t op, bool looks);
+
+/* The arguments of hw_submit(). */
+struct given {
+    uint32_t op;
+    const void *args;
+    size_t size;
+};
+/* The first part of a full check: the queue is ready, the struct has the library's size. Returns
+ * the struct, which may be `copy`; or NULL, with *status and a message. */
+const void *submit_begin(struct hw_queue *queue, const struct given *given,
+                         union any_op *copy, enum hw_status *status);
+/* The second part: checks the operands, and submits the call. */
+enum hw_status submit_whole(struct hw_queue *queue, uint32_t op, const void *args);
 
 static inline bool role_reads(enum hw_role role)
 {

@@ -15,6 +15,7 @@
 #include "run/kernel_list.h"
 #include "run/pending.h"
 #include "run/scratch.h"
+#include "run/seen.h"
 #include "run/shadow.h"
 
 #include <stdio.h>
@@ -96,6 +97,7 @@ static enum hw_status queue_create(struct hw_device *device, uint32_t flags,
     q->device_impl = device->impl;
     q->generation = device->context->generation;
     q->ops = device->plugin->ops;
+    q->plan_launch = device->plugin->table.plan_launch;
     q->flags = flags;
     q->host_tensors = device->info.features & HW_FEATURE_HOST_TENSORS;
     q->stays = "it is a queue of the library's own";
@@ -377,6 +379,7 @@ void queue_destroy(struct hw_queue *queue)
         queue->helpers = helper->next;
         queue_destroy(helper);
     }
+    seen_drop(queue);
     queue->device->plugin->table.queue_close(queue->impl);
     scratch_release(queue);
     queue_free(queue);

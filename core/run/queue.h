@@ -22,18 +22,15 @@ static inline void count(_Atomic uint64_t *counter, uint64_t more)
 struct hw_call_stats call_stats(const struct call_counts *counts);
 
 enum {
-    SEEN_ALIGNMENT = 64,
-    TAIL_BYTES = 64 /* the end of an op's struct, with all fields that are not operands */
+    SEEN_ALIGNMENT = 64, /* a cache line */
+    SEEN_CALLS = 32,     /* several times the number of forms in a model's layers */
+    SEEN_SLOTS = 512,    /* enough that two forms seldom share a slot */
+    SEEN_WAYS = 2        /* two forms that share a slot are both found */
 };
 
 /* Distances between operands wrap like addresses. This value stands for no distance: two operands
  * that fit are never so far apart. */
 #define NO_DISTANCE (UINT64_C(1) << 63)
-
-/* An operand of a remembered call, in whole cache lines. Later calls may replace its address. */
-struct seen_tensor {
-    _Alignas(SEEN_ALIGNMENT) struct hw_tensor tensor;
-};
 
 /* Conditions for the address of an operand. `room` and `in_place` are distances from the end of the
  * last operand to the start of this one. */
@@ -47,22 +44,16 @@ struct seen_place {
 /* A call that the full check accepted: see seen.h. */
 struct seen_call {
     uint64_t stamp; /* stamp_of() the queue when these addresses were checked */
+    void *plan;     /* the plugin's, for calls of this form; NULL: it has none */
     uint32_t op;
-    uint32_t absent; /* bit i: operand i is absent */
-    uint32_t moves;  /* how often new addresses were remembered, up to FOLLOWED */
-    int32_t rest;    /* minus the calls on other addresses until the next follow() */
-    uint32_t slot;   /* the slot that has this call */
-    take_fn *take;   /* of the op */
-    bool packed;     /* calls of this form have a packed operand */
-    struct seen_tensor operand[MAX_OPERANDS];
-    _Alignas(SEEN_ALIGNMENT) unsigned char tail[TAIL_BYTES];
+    uint32_t absent;  /* bit i: operand i is absent */
+    uint32_t outputs; /* bit i: operand i is an output, and not the last operand */
+    uint32_t moves;   /* how often new addresses were remembered, up to FOLLOWED */
+    int32_t rest;     /* minus the calls on other addresses until the next follow() */
+    uint32_t slot;    /* the slot that has this call */
+    bool packed;      /* calls of this form have a packed operand */
+    _Alignas(SEEN_ALIGNMENT) union any_op args; /* later calls may replace the addresses */
     struct seen_place place[MAX_OPERANDS];
-};
-
-enum {
-    SEEN_CALLS = 32,  /* several times the number of forms in a model's layers */
-    SEEN_SLOTS = 512, /* enough that two forms seldom share a slot */
-    SEEN_WAYS = 2     /* two forms that share a slot are both found */
 };
 
 /* The latest calls. A hash of the form selects a slot, which has two calls. */
@@ -83,6 +74,7 @@ struct hw_queue {
     void *device_impl;
     void *impl;
     struct hw_plugin_ops ops;
+    int32_t (*plan_launch)(void *queue, void *plan, const void *args); /* the plugin's */
     /* The arguments of the call that the plugin computes: kept here, not in a saved register. */
     const void *args;
     struct call_counts calls[HW_OP_COUNT];

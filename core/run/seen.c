@@ -2,6 +2,7 @@
 /* seen.c - remembers calls that the full check accepted: see seen.h. */
 #include "run/seen.h"
 
+#include "base/message.h"
 #include "run/dtype.h"
 
 #include <string.h>
@@ -22,32 +23,21 @@ bool packed_fit(const struct seen_call *seen, const void *args)
     const struct op_row *row = &op_rows[seen->op];
     const struct hw_tensor *t = args;
     for (uint32_t i = 0; i < row->operand_count; i++)
-        if (is_there(row, seen->absent, i) && t[i].layout &&
-            !packed_is_like(&t[i], &seen->place[i]))
+        if (is_there(seen, i) && t[i].layout && !packed_is_like(&t[i], &seen->place[i]))
             return false;
     return true;
 }
 
-bool is_like(const struct hw_queue *queue, const struct seen_call *seen, const void *args)
-{
-    const struct op_row *row = &op_rows[seen->op];
-    const struct difference differ = compare(seen, args, row);
-    return same_form(&differ) && places_fit(queue, seen, args, row) &&
-           packed_fit(seen, args);
-}
-
 void follow(struct seen_call *seen, const void *args, uint64_t stamp)
 {
-    const struct hw_tensor *t = args;
-    for (uint32_t i = 0; i < op_rows[seen->op].operand_count; i++)
-        memcpy(&seen->operand[i].tensor, &t[i], offsetof(struct hw_tensor, dtype));
+    memcpy(&seen->args, args, op_rows[seen->op].size);
     const bool last = ++seen->moves == FOLLOWED;
     seen->stamp = last ? NO_STAMP : stamp;
     seen->moves = last ? 0 : seen->moves;
     seen->rest = last ? -(int32_t)(ROUND - FOLLOWED) : -1;
 }
 
-/* ---- remembering ---- */
+/* ---- the conditions for later calls ---- */
 
 /* The limit keeps the sum of an offset and a reach from wrapping. */
 #define LONGEST_REACH (UINT64_C(1) << 62)
@@ -92,7 +82,6 @@ static void set_operands(struct seen_call *call, const struct op_row *row, const
     call->absent = 0;
     call->packed = false;
     for (uint32_t i = 0; i < row->operand_count; i++) {
-        call->operand[i].tensor = t[i];
         call->absent |= (uint32_t)(t[i].dtype == HW_NONE) << i;
         call->packed |= t[i].dtype != HW_NONE && t[i].layout;
         call->place[i] = (struct seen_place){
@@ -102,6 +91,7 @@ static void set_operands(struct seen_call *call, const struct op_row *row, const
             .in_place = NO_DISTANCE,
         };
     }
+    call->outputs = row->written & ~call->absent & ((1u << (row->operand_count - 1)) - 1);
 }
 
 /* If this call is in place, all calls of its form may be. Only the last operand may be in place. */
@@ -116,13 +106,42 @@ static void allow_in_place(struct seen_call *call, const struct check *check)
     }
 }
 
-/* Forgets the oldest call and returns its memory. */
-static struct seen_call *take_oldest(struct seen_calls *seen)
+/* ---- plans ---- */
+
+static void plan_drop(const struct hw_queue *queue, struct seen_call *call)
 {
+    if (call->plan)
+        queue->device->plugin->table.plan_destroy(call->plan);
+    call->plan = NULL;
+}
+
+/* Without a plan, the op's function computes the call, and says what is wrong. */
+static void plan_make(const struct hw_queue *queue, struct seen_call *call,
+                      const void *args)
+{
+    if (queue->device->plugin->table.plan_build(queue->impl, call->op, args, &call->plan)) {
+        call->plan = NULL;
+        plugin_message_clear();
+    }
+}
+
+void seen_drop(struct hw_queue *queue)
+{
+    for (uint32_t i = 0; i < SEEN_CALLS; i++)
+        plan_drop(queue, &queue->seen.call[i]);
+}
+
+/* ---- remembering ---- */
+
+/* Forgets the oldest call and returns its memory. */
+static struct seen_call *take_oldest(struct hw_queue *queue)
+{
+    struct seen_calls *seen = &queue->seen;
     struct seen_call *call = &seen->call[seen->next++ % SEEN_CALLS];
     for (uint32_t way = 0; way < SEEN_WAYS; way++)
         if (seen->slot[way][call->slot] == call)
             seen->slot[way][call->slot] = NULL;
+    plan_drop(queue, call);
     return call;
 }
 
@@ -131,28 +150,37 @@ static bool has_form(const struct seen_call *seen, uint32_t op, const void *args
 {
     if (!seen || seen->op != op)
         return false;
-    const struct difference differ = compare(seen, args, &op_rows[op]);
-    return same_form(&differ);
+    const struct op_row *row = &op_rows[op];
+    const struct hw_tensor *t = args, *like = (const void *)&seen->args;
+    pair differ = { 0 };
+    for (uint32_t i = 0; i < row->operand_count; i++) {
+        if (!same_type(seen, args, i))
+            return false;
+        if (is_there(seen, i))
+            differ |= differ_in_shape(&t[i], &like[i]);
+    }
+    return !(differ[0] | differ[1]) && same_fields(args, like, row);
 }
 
 /* Finds the remembered call of this form. If there is none, replaces the oldest call. */
-static struct seen_call *remember(struct seen_calls *seen, const void *args,
+static struct seen_call *remember(struct hw_queue *queue, const void *args,
                                   const struct check *check)
 {
+    struct seen_calls *seen = &queue->seen;
     const struct op_row *row = &op_rows[check->op];
     const uint32_t slot = slot_of(check->op, args);
     for (uint32_t way = 0; way < SEEN_WAYS; way++)
         if (has_form(seen->slot[way][slot], check->op, args))
             return seen->slot[way][slot];
-    struct seen_call *call = take_oldest(seen);
+    struct seen_call *call = take_oldest(queue);
     call->op = check->op;
-    call->take = row->take;
     call->slot = slot;
     call->stamp = NO_STAMP;
     call->moves = 0;
     call->rest = -1;
+    memcpy(&call->args, args, row->size);
     set_operands(call, row, args, check);
-    memcpy(call->tail, at(args, row->size - TAIL_BYTES), TAIL_BYTES);
+    plan_make(queue, call, args);
     if (seen->slot[0][slot])
         seen->slot[1][slot] = seen->slot[0][slot];
     seen->slot[0][slot] = call;
@@ -166,8 +194,12 @@ void seen_swap(struct seen_calls *seen, uint32_t slot)
     seen->slot[1][slot] = first;
 }
 
-void seen_add(struct seen_calls *seen, const void *args, const struct check *check)
+struct seen_call *seen_add(struct hw_queue *queue, const void *args,
+                           const struct check *check)
 {
-    if (plain(&op_rows[check->op], args, check))
-        allow_in_place(remember(seen, args, check), check);
+    if (!plain(&op_rows[check->op], args, check))
+        return NULL;
+    struct seen_call *call = remember(queue, args, check);
+    allow_in_place(call, check);
+    return call;
 }

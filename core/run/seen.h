@@ -12,8 +12,10 @@
  * finds the reason if a call is invalid.
  *
  * Many calls repeat the addresses, too. Such a call is valid unless a buffer was freed, because its
- * address may belong to another buffer now. So one comparison of the struct is enough. The same
- * comparison shows whether only addresses differ, and then only these are checked. */
+ * address may belong to another buffer now. So one comparison of the whole struct is enough.
+ *
+ * A plugin may have plans (plan_build() in <hw/plugin.h>). A remembered call keeps the plan of its
+ * form, so that the plugin need not look for it. */
 #ifndef HW_RUN_SEEN_H
 #define HW_RUN_SEEN_H
 
@@ -37,94 +39,70 @@
                    #op ": its operands must come first, in the order of the table");
 #define X(NAME, name)                                                                      \
     HW_OPERANDS_##NAME(T) _Static_assert(OPERANDS_##name >= 2, #name ": see slot_of()");   \
-    _Static_assert(sizeof(struct hw_##name) % sizeof(uint64_t) == 0, #name ": words");     \
-    _Static_assert(sizeof(struct hw_##name) <=                                             \
-                       offsetof(struct hw_tensor, layout) +                                \
-                           (OPERANDS_##name - 1) * sizeof(struct hw_tensor) + TAIL_BYTES,  \
-                   #name ": TAIL_BYTES");
+    _Static_assert(sizeof(struct hw_##name) % sizeof(uint64_t) == 0, #name ": words");
 HW_OPS(X)
 #undef X
 #undef T
 
-_Static_assert(HW_NONE == 0, "compare(): one test for all absent operands");
-
-/* Two words at a time. The words of a remembered call are aligned. */
+/* One word, and two at a time. */
+typedef uint64_t word __attribute__((may_alias));
 typedef uint64_t pair __attribute__((vector_size(16), may_alias, aligned(8)));
-typedef uint64_t even_pair __attribute__((vector_size(16), may_alias));
-
-/* The bits that differ, so far. */
-struct difference {
-    pair where;      /* buffers and data of operands */
-    pair which;      /* offsets; dtypes and ranks */
-    pair form;       /* everything else */
-    uint32_t absent; /* dtypes of operands that were absent */
+enum {
+    SHAPE_PAIRS = (sizeof(struct hw_tensor) - offsetof(struct hw_tensor, extent)) /
+                  sizeof(pair)
 };
 
-HOT const void *at(const void *args, uint64_t offset)
+/* The bits that differ in extents, strides and layout. */
+HOT pair differ_in_shape(const struct hw_tensor *t, const struct hw_tensor *like)
 {
-    return (const char *)args + offset;
-}
-
-HOT void compare_pair(pair *differ, const void *given, const void *like)
-{
-    *differ |= *(const pair *)given ^ *(const even_pair *)like;
-}
-
-HOT void compare_operand(struct difference *differ, const struct hw_tensor *t,
-                         const struct hw_tensor *like)
-{
-    compare_pair(&differ->where, t, like);
-    compare_pair(&differ->which, &t->offset, &like->offset);
-    for (uint64_t i = offsetof(struct hw_tensor, extent); i < sizeof *t; i += sizeof(pair))
-        compare_pair(&differ->form, at(t, i), at(like, i));
-}
-
-/* Whether the operand is present in a call where the operands in `absent` are not. */
-HOT bool is_there(const struct op_row *row, uint32_t absent, uint32_t operand)
-{
-    return !(row->optional & absent & 1u << operand);
-}
-
-/* Compares a call with a remembered call of the same op. For an absent operand only the dtype
- * counts. Fields that are not operands are the last bytes of the struct. Bytes before them belong
- * to the shape of the last operand, so comparing them as well does no harm. */
-HOT struct difference compare(const struct seen_call *seen, const void *args,
-                              const struct op_row *row)
-{
-    const struct hw_tensor *t = args;
-    const char *end = at(args, row->size), *like = at(seen->tail, TAIL_BYTES);
-    const uint64_t fields = row->size - row->operand_count * sizeof *t;
-    struct difference differ = { .absent = HW_NONE };
-    for (uint32_t i = 0; i < row->operand_count; i++)
-        if (is_there(row, seen->absent, i))
-            compare_operand(&differ, &t[i], &seen->operand[i].tensor);
-        else
-            differ.absent |= (uint32_t)t[i].dtype;
-    for (uint64_t i = sizeof(pair); i < fields + sizeof(pair); i += sizeof(pair))
-        compare_pair(&differ.form, end - i, like - i);
+    const pair *shape = (const pair *)t->extent, *like_shape = (const pair *)like->extent;
+    pair differ = { 0 };
+#pragma GCC unroll 8
+    for (uint32_t i = 0; i < SHAPE_PAIRS; i++)
+        differ |= shape[i] ^ like_shape[i];
     return differ;
 }
 
-/* Whether nothing differs but addresses. */
-HOT bool same_form(const struct difference *differ)
+HOT bool is_there(const struct seen_call *seen, uint32_t operand)
 {
-    return !(differ->form[0] | differ->form[1] | differ->which[1] | differ->absent);
+    return !(seen->absent >> operand & 1);
 }
 
-HOT bool same_call(const struct difference *differ)
+/* Whether the operand has the same dtype and rank. For an absent operand only the dtype counts. */
+HOT bool same_type(const struct seen_call *seen, const void *args, uint32_t operand)
 {
-    const pair any = differ->where | differ->which | differ->form;
-    return !(any[0] | any[1] | differ->absent);
+    const struct hw_tensor *t = args, *like = (const void *)&seen->args;
+    return is_there(seen, operand)
+               ? *(const word *)&t[operand].dtype == *(const word *)&like[operand].dtype
+               : t[operand].dtype == HW_NONE;
 }
 
-/* The slot for calls with these extents and strides. Calls that differ in other fields share it. */
+/* Whether no field differs that is not an operand. They are the last words of the struct. */
+HOT bool same_fields(const void *args, const void *like, const struct op_row *row)
+{
+    const char *field = args, *like_field = like;
+    uint64_t differ = 0;
+    for (uint64_t i = row->operand_count * sizeof(struct hw_tensor); i < row->size;
+         i += sizeof(word))
+        differ |= *(const word *)(field + i) ^ *(const word *)(like_field + i);
+    return !differ;
+}
+
+/* Whether nothing differs at all. */
+HOT bool same_call(const struct seen_call *seen, const void *args, const struct op_row *row)
+{
+    return memcmp(args, &seen->args, row->size) == 0;
+}
+
+/* The slot for calls with these extents and strides, and this dtype of the second operand. Calls
+ * that differ in other fields share it. */
 HOT uint32_t slot_of(uint32_t op, const void *args)
 {
     const struct hw_tensor *t = args;
     const uint32_t mix =
         ((uint32_t)t[0].extent[0] + (uint32_t)t[1].stride[0]) * 0x2545F491u +
         ((uint32_t)t[0].stride[0] + (uint32_t)t[1].extent[0]) * 0x6C078965u +
-        op * 0x2545F491u;
+        (op + 64 * (uint32_t)t[1].dtype) * 0x2545F491u;
     return mix / (UINT32_MAX / SEEN_SLOTS + 1);
 }
 
@@ -141,16 +119,8 @@ HOT uint64_t stamp_of(const struct hw_queue *queue, memory_order order)
 
 /* ---- other addresses ---- */
 
-HOT uint64_t type_of(const struct hw_tensor *t)
-{
-    uint64_t type;
-    memcpy(&type, &t->dtype, sizeof type);
-    return type;
-}
-
-/* Whether the operand has the dtype and rank of the remembered operand, and a valid address. Sets
- * *begin to a number to compare: the host address, or a number derived from the plugin's handle.
- * The barred bits keep the sums from wrapping. */
+/* Whether the operand has a valid address. Sets *begin to a number to compare: the host address, or
+ * a number derived from the plugin's handle. The barred bits keep the sums from wrapping. */
 HOT bool place_fits(const struct hw_queue *queue, const struct hw_device *device,
                     const struct seen_call *seen, const struct hw_tensor *t,
                     uint32_t operand, uint64_t *begin)
@@ -158,8 +128,6 @@ HOT bool place_fits(const struct hw_queue *queue, const struct hw_device *device
     const struct seen_place *like = &seen->place[operand];
     const struct buffer *buffer = buffer_of(t->buffer);
     const uint64_t offset = t->offset;
-    if (unlikely(type_of(t) != type_of(&seen->operand[operand].tensor)))
-        return false;
     if (likely(buffer != NULL)) {
         *begin = buffer->address + offset;
         return likely((offset & like->barred) == 0) &&
@@ -182,51 +150,53 @@ HOT bool outputs_fit(const struct seen_call *seen, const void *args,
 {
     const uint32_t last = row->operand_count - 1;
     const struct hw_tensor *t = args;
-#pragma GCC unroll 8
-    for (uint32_t y = 0; y < last; y++) {
-        if (!(row->written >> y & 1) || !is_there(row, seen->absent, y))
-            continue;
+    for (uint32_t rest = seen->outputs; rest; rest &= rest - 1) {
+        const uint32_t y = (uint32_t)__builtin_ctz(rest);
         const uint64_t reach = seen->place[y].reach, end = begin[y] + reach;
         if (unlikely(!writable(&t[y])))
             return false;
-#pragma GCC unroll 8
         for (uint32_t x = 0; x < last; x++)
-            if (x != y && is_there(row, seen->absent, x) &&
+            if (x != y && is_there(seen, x) &&
                 unlikely(begin[x] - end > 0 - reach - seen->place[x].reach))
                 return false;
     }
     return true;
 }
 
-/* Whether the operands of a call with these shapes have the same types and valid addresses. */
-HOT bool places_fit(const struct hw_queue *queue, const struct seen_call *seen,
-                    const void *args, const struct op_row *row)
+/* Whether packed operands are as their device made them. All operands fit already. */
+bool packed_fit(const struct seen_call *seen, const void *args);
+
+/* Whether a call is like the remembered one: it has the same form, is valid, and the plugin can
+ * take it as it is. An address means something only if the operand is there, so the type comes
+ * first. */
+HOT bool is_like(const struct hw_queue *queue, const struct seen_call *seen,
+                 const void *args, const struct op_row *row)
 {
     const struct hw_device *device = queue->device;
     const uint32_t last = row->operand_count - 1;
-    const struct hw_tensor *t = args;
-    uint64_t begin[MAX_OPERANDS] = { 0 };
-    if (unlikely(!place_fits(queue, device, seen, &t[last], last, &begin[last])) ||
+    const struct hw_tensor *t = args, *like = (const void *)&seen->args;
+    uint64_t begin[MAX_OPERANDS];
+    if (unlikely(!same_type(seen, args, last)) ||
+        unlikely(!place_fits(queue, device, seen, &t[last], last, &begin[last])) ||
         unlikely(!writable(&t[last])))
         return false;
     const uint64_t end = begin[last] + seen->place[last].reach;
-#pragma GCC unroll 8
+    pair differ = differ_in_shape(&t[last], &like[last]);
     for (uint32_t i = 0; i < last; i++) {
-        if (!is_there(row, seen->absent, i))
+        if (unlikely(!same_type(seen, args, i)))
+            return false;
+        if (!is_there(seen, i))
             continue;
+        differ |= differ_in_shape(&t[i], &like[i]);
         if (unlikely(!place_fits(queue, device, seen, &t[i], i, &begin[i])) ||
             (unlikely(begin[i] - end > seen->place[i].room) &&
              begin[i] - end != seen->place[i].in_place))
             return false;
     }
-    return outputs_fit(seen, args, row, begin);
+    return likely(!(differ[0] | differ[1])) && likely(same_fields(args, like, row)) &&
+           outputs_fit(seen, args, row, begin) &&
+           (likely(!seen->packed) || packed_fit(seen, args));
 }
-
-/* Whether packed operands are as their device made them. All operands fit already. */
-bool packed_fit(const struct seen_call *seen, const void *args);
-
-/* Whether a call is like the remembered one: it is valid, and the plugin can take it as it is. */
-bool is_like(const struct hw_queue *queue, const struct seen_call *seen, const void *args);
 
 /* ---- remembered calls ---- */
 
@@ -252,7 +222,12 @@ void follow(struct seen_call *seen, const void *args, uint64_t stamp);
 /* Swaps the two calls of the slot. */
 void seen_swap(struct seen_calls *seen, uint32_t slot);
 
-/* Remembers a call that the full check accepted, and that the plugin takes as it is. */
-void seen_add(struct seen_calls *seen, const void *args, const struct check *check);
+/* Remembers a call that the full check accepted, and that the plugin takes as it is. Returns NULL
+ * if calls of this form cannot be remembered. */
+struct seen_call *seen_add(struct hw_queue *queue, const void *args,
+                           const struct check *check);
+
+/* Destroys the plans of a queue that is about to be closed. */
+void seen_drop(struct hw_queue *queue);
 
 #endif

@@ -391,6 +391,22 @@ struct hw_plugin {
 
     uint32_t discards; /* 1: graph_build() knows HW_NODE_DISCARD */
     uint32_t reserved_end;
+
+    /* Plans: the work of an op's function that does not depend on addresses, done once. A plan
+     * belongs to its queue and serves every call of the op whose struct differs from `args` in
+     * nothing but `buffer`, `data` and `offset` of its tensors, and in the bytes of absent
+     * operands. plan_build() gets the first such call, computes nothing and keeps no pointer into
+     * `args`, nor any address. If it returns an error, the host calls the op's function instead.
+     *
+     * plan_launch() does the same as the op's function, with the addresses in `args`, and returns
+     * the same errors. `args` has the operands of the call, as the op's function would get them.
+     *
+     * The host owns the plan. It builds, launches and destroys it on the thread that uses the
+     * queue. It destroys it before queue_close(), perhaps before the queue has completed its
+     * launches. */
+    int32_t (*plan_build)(void *queue, uint32_t op, const void *args, void **plan);
+    int32_t (*plan_launch)(void *queue, void *plan, const void *args);
+    void (*plan_destroy)(void *plan);
 };
 
 /* The only exported symbol; HW_PLUGIN() defines it. It fills the table and returns: it must

@@ -46,6 +46,10 @@ int32_t launch_supports(void *, uint32_t op, const void *args, char *why, size_t
                         uint64_t *scratch);
 int32_t launch_row(void *, uint32_t op, uint32_t index, struct hw_kernel_info *info);
 
+int32_t plan_build(void *, uint32_t op, const void *args, void **);
+int32_t plan_launch(void *, void *plan, const void *args);
+void plan_destroy(void *);
+
 /* event.c */
 int32_t event_create(void *, uint32_t flags, void **);
 void event_destroy(void *);
@@ -109,6 +113,13 @@ static inline void slots_fill_graphs(struct hw_plugin *table)
     table->graph_build = graph_build;
     table->graph_launch = graph_launch;
     table->graph_destroy = graph_destroy;
+}
+
+static inline void slots_fill_plans(struct hw_plugin *table)
+{
+    table->plan_build = plan_build;
+    table->plan_launch = plan_launch;
+    table->plan_destroy = plan_destroy;
 }
 
 static inline void slots_fill_kernels(struct hw_plugin *table)

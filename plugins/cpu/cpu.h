@@ -7,7 +7,6 @@
  *   event    events
  *   memory   buffers and transfers
  *   launch   an op becomes a plan (which code, which pointers), a plan is run; the rows
- *   plans    the plans that a queue remembers
  *   graph    lists of plans
  *   pack     packed weights, see pack.h
  *   machine  facts of the processor, its cores and memory, read and never guessed
@@ -123,7 +122,6 @@ struct device {
 struct queue {
     struct device *device;
     struct kernel_choice choice;
-    struct plans *plans;
     char *workspace; /* for the op that runs; grows to the largest need so far */
     uint64_t workspace_bytes;
     bool logged[]; /* by row: whether its first use has been logged */
@@ -218,16 +216,5 @@ void launch_drop_workspace(struct queue *queue);
 void *memory_get(uint64_t bytes, bool zeroed);
 /* The bytes that memory_get() allocates for `bytes`. */
 uint64_t memory_whole(uint64_t bytes);
-
-/* ---- plans.c ------------------------------------------------------------------------------- */
-
-/* Returns NULL if out of memory. */
-struct plans *plans_create(void);
-/* Accepts NULL. */
-void plans_destroy(struct plans *plans);
-/* The plan of an op, from an earlier call like this one or made now. The queue owns it; it is valid
- * until the next call. Returns NULL, and sets the reason, if no row computes the op. */
-struct plan *plans_find(struct queue *queue, uint32_t op, const void *args,
-                        const char **why);
 
 #endif

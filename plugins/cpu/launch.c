@@ -131,6 +131,17 @@ static void describe_needs(uint64_t needs, char *text, size_t size)
 const struct kernel_table launch_kernels = { rows, sizeof rows / sizeof rows[0],
                                              describe_needs };
 
+/* Tensors come first in an op's struct. */
+static const struct {
+    uint32_t tensors, bytes;
+} op_layouts[HW_OP_COUNT] = {
+#define T(op, field, role) +1
+#define X(NAME, name)      { 0 HW_OPERANDS_##NAME(T), sizeof(struct hw_##name) },
+    HW_OPS(X)
+#undef X
+#undef T
+};
+
 /* ---- plans ---- */
 
 /* Returns NULL, or the reason why no row computes this. */
@@ -248,6 +259,12 @@ void launch_groups(struct team *team, struct plan *plan)
     team_run(team, &run);
 }
 
+/* Whether one thread computes all of it, see team_run(). */
+static bool is_small(const struct plan *plan)
+{
+    return plan->groups < 2 * plan->grain && !plan->prepare;
+}
+
 int32_t launch_run(struct queue *queue, struct plan *plan)
 {
     struct team *team = queue->device->team;
@@ -259,18 +276,93 @@ int32_t launch_run(struct queue *queue, struct plan *plan)
             return status;
         plan->workspace = queue->workspace;
     }
-    launch_groups(team, plan);
+    if (is_small(plan))
+        plan->run(plan, 0, plan->groups, 0);
+    else
+        launch_groups(team, plan);
     return HW_OK;
 }
 
 static int32_t submit(struct queue *queue, uint32_t op, const void *args)
 {
-    const char *why;
-    struct plan *plan = plans_find(queue, op, args, &why);
-    if (!plan)
-        return hw_fail(queue->device->host, HW_UNSUPPORTED, "%s", why);
-    return launch_run(queue, plan);
+    struct plan plan;
+    const char *why = launch_plan(queue, op, args, &plan);
+    return why ? hw_fail(queue->device->host, HW_UNSUPPORTED, "%s", why)
+               : launch_run(queue, &plan);
 }
+
+/* ---- plans that the host keeps ---- */
+
+/* A plan for calls that differ in addresses. */
+struct kept_plan {
+    struct plan plan;
+    uint16_t where[PORTABLE_POINTERS]; /* the kernel's operands in the op's struct */
+    union op_args {
+#define X(NAME, name) struct hw_##name name;
+        HW_OPS(X)
+#undef X
+    } args; /* without addresses */
+};
+
+static void copy_without_addresses(union op_args *copy, uint32_t op, const void *args)
+{
+    struct hw_tensor *t = (void *)copy;
+    memcpy(copy, args, op_layouts[op].bytes);
+    for (uint32_t i = 0; i < op_layouts[op].tensors; i++) {
+        t[i].buffer = NULL;
+        t[i].data = NULL;
+        t[i].offset = 0;
+    }
+}
+
+/* An absent operand is not read, so the place of another one will do. */
+static void note_operands(struct kept_plan *kept)
+{
+    const struct lowered *l = &kept->plan.lowered;
+    for (uint32_t i = 0; i < l->pointers; i++) {
+        const struct hw_tensor *t = l->operand[l->operand[i] ? i : 0];
+        kept->where[i] = (uint16_t)((const char *)t - (const char *)&kept->args);
+    }
+}
+
+int32_t plan_build(void *queue, uint32_t op, const void *args, void **plan)
+{
+    struct queue *q = queue;
+    struct kept_plan *made = malloc(sizeof *made);
+    if (!made)
+        return hw_fail(q->device->host, HW_NO_MEMORY, "out of memory for a plan");
+    copy_without_addresses(&made->args, op, args);
+    const char *why = launch_plan(q, op, &made->args, &made->plan);
+    if (why) {
+        free(made);
+        return hw_fail(q->device->host, HW_UNSUPPORTED, "%s", why);
+    }
+    note_operands(made);
+    *plan = made;
+    return HW_OK;
+}
+
+void plan_destroy(void *plan)
+{
+    free(plan);
+}
+
+/* The address of the first element. An empty tensor's NULL is not read. */
+static void *first_element(const struct hw_tensor *t)
+{
+    return (void *)((uintptr_t)(t->buffer ? t->buffer->host : t->data) + t->offset);
+}
+
+int32_t plan_launch(void *queue, void *plan, const void *args)
+{
+    struct kept_plan *kept = plan;
+    for (uint32_t i = 0; i < kept->plan.lowered.pointers; i++)
+        kept->plan.pointer[i] =
+            first_element((const void *)((const char *)args + kept->where[i]));
+    return launch_run(queue, &kept->plan);
+}
+
+/* ---- queries ---- */
 
 int32_t launch_supports(void *device, uint32_t op, const void *args, char *why,
                         size_t why_size, uint64_t *scratch)

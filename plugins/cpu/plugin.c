@@ -29,6 +29,7 @@ static int32_t fill(const struct hw_host *host, struct hw_plugin *table)
     slots_fill(table);
     slots_fill_events(table);
     slots_fill_graphs(table);
+    slots_fill_plans(table);
     table->buffer_import = memory_import;
     table->pack_size = pack_size;
     table->pack = pack_weights;

@@ -8,7 +8,6 @@ void queue_close(void *queue)
 {
     struct queue *q = queue;
     launch_drop_workspace(q);
-    plans_destroy(q->plans);
     free(q);
 }
 
@@ -20,10 +19,7 @@ int32_t queue_open(void *device, const struct hw_queue_desc *desc, void **queue)
         return hw_fail(dev->host, HW_NO_MEMORY, "out of memory");
     made->device = dev;
     made->choice = dev->choice;
-    made->plans = plans_create();
-    const int32_t status = made->plans
-                               ? kernel_choose_for_queue(dev->host, desc, &made->choice)
-                               : hw_fail(dev->host, HW_NO_MEMORY, "out of memory");
+    const int32_t status = kernel_choose_for_queue(dev->host, desc, &made->choice);
     if (status)
         queue_close(made);
     else

@@ -186,6 +186,13 @@ uint32_t plugin_calls;
 HW_OPS(X)
 #undef X
 
+static int32_t count_launch(void *queue, void *plan, const void *args)
+{
+    (void)queue, (void)plan, (void)args;
+    plugin_calls++;
+    return HW_OK;
+}
+
 struct world world;
 
 int calls_begin(void **state)
@@ -195,6 +202,7 @@ int calls_begin(void **state)
 #define X(NAME, name) world.on_cpu->ops.name = count_##name;
     HW_OPS(X)
 #undef X
+    world.on_cpu->plan_launch = count_launch;
     return 0;
 }
 

@@ -34,6 +34,7 @@ static int32_t broken_silu(void *device, void *queue, const struct hw_silu *op)
 
 static void break_queue(struct hw_queue *queue, enum hw_status status)
 {
+    without_plans(queue->device);
     queue->ops.add = broken_add;
     queue->ops.silu = broken_silu;
     answer = (int32_t)status;

@@ -120,6 +120,7 @@ BROKEN(add_rmsnorm, y)
 
 static void break_queue(struct hw_queue *queue, enum hw_status status)
 {
+    without_plans(queue->device);
     queue->ops.add = broken_add;
     queue->ops.silu = broken_silu;
     queue->ops.copy = broken_copy;

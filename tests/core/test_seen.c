@@ -4,6 +4,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "calls.h"
 
+#include "base/message.h"
 #include "run/check.h"
 #include "run/device.h"
 #include "run/queue.h"
@@ -12,14 +13,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Whether the addresses match a remembered call as well. */
+/* Whether all bytes match a remembered call whose addresses are still valid. */
 static bool is_repeated(struct hw_queue *queue, uint32_t op, const void *args)
 {
     const struct seen_call *call = seen_in(queue, 0, op, args);
-    if (!call || call->stamp != stamp_of(queue, memory_order_relaxed))
-        return false;
-    const struct difference differ = compare(call, args, &op_rows[op]);
-    return same_call(&differ);
+    return call && call->stamp == stamp_of(queue, memory_order_relaxed) &&
+           same_call(call, args, &op_rows[op]);
 }
 
 /* Whether the quick check recognises the call. It must if all addresses match. */
@@ -28,7 +27,7 @@ static bool seen_on(struct hw_queue *queue, uint32_t op, const void *args)
     bool like = false;
     for (uint32_t way = 0; way < SEEN_WAYS && !like; way++) {
         const struct seen_call *call = seen_in(queue, way, op, args);
-        like = call && is_like(queue, call, args);
+        like = call && is_like(queue, call, args, &op_rows[op]);
     }
     if (!like && is_repeated(queue, op, args))
         fail_msg("%s: repeated, but not recognised", hw_op_name(op));
@@ -109,7 +108,7 @@ static void repeated_addresses_are_recognised(void **state)
             ok(submit(op, &u));
         if (!is_repeated(world.on_cpu, op, &u))
             fail_msg("%s: the same addresses are not recognised", hw_op_name(op));
-        /* A change of any other byte makes it another call, except in absent operands. */
+        /* A change of any byte makes it another call. */
         for (size_t i = 0; i < op_rows[op].size; i++) {
             union any_op other = u;
             ((unsigned char *)&other)[i] ^= 1;
@@ -119,8 +118,7 @@ static void repeated_addresses_are_recognised(void **state)
 }
 
 /* Repeats a call until its addresses are remembered, then submits it with one bit changed, and with
- * other operands if it `moves`. The answer must equal the full check's, whichever function compares
- * the struct. */
+ * other operands if it `moves`. The answer must equal the full check's. */
 static void submit_changed(uint32_t op, const union any_op *u, size_t bit, bool moves)
 {
     union any_op other = *u;
@@ -183,7 +181,7 @@ static void absent_operands_may_hold_anything(void **state)
         struct hw_matmul other = op;
         ((unsigned char *)&other.bias)[i] = 0x5A;
         const bool present = other.bias.dtype != HW_NONE;
-        assert_int_equal(is_repeated(world.on_cpu, HW_OP_MATMUL, &other), !present);
+        assert_int_equal(seen(HW_OP_MATMUL, (const void *)&other), !present);
         assert_int_equal(hw_matmul(world.on_cpu, &other), present ? HW_INVALID : HW_OK);
     }
     assert_int_equal(plugin_calls - before, sizeof op.bias - sizeof op.bias.dtype);
@@ -292,15 +290,12 @@ static void forks_are_noticed(void **state)
     assert_true(is_repeated(world.on_cpu, HW_OP_ADD, &add));
 }
 
-/* A recording queue, and one that waits after each call, always use the full check. The end of a
- * recording would not choose portable code, so the tests' choice is restored. */
+/* A recording queue, and one that waits after each call, always use the full check. */
 static void recording_looks_at_nothing(void **state)
 {
     struct hw_add add = valid_call(HW_OP_ADD).add;
     struct hw_graph *graph;
-    submit_any *chosen[HW_OP_COUNT];
     (void)state;
-    memcpy(chosen, world.on_cpu->submit, sizeof chosen);
     repeat(&add);
     const uint32_t before = plugin_calls;
     ok(hw_queue_record(world.on_cpu));
@@ -310,7 +305,6 @@ static void recording_looks_at_nothing(void **state)
     ok(hw_queue_end(world.on_cpu, &graph));
     hw_graph_free(graph);
     assert_ptr_equal(world.on_cpu->submit[HW_OP_ADD], submit_for(HW_OP_ADD, true));
-    memcpy(world.on_cpu->submit, chosen, sizeof chosen);
     ok(hw_add(world.on_cpu, &add));
     assert_int_equal(plugin_calls, before + 1);
 }
@@ -336,6 +330,91 @@ static void addresses_may_change_in_each_call(void **state)
     struct hw_add again = add;
     repeat(&again);
     hw_buffer_free(buffer);
+}
+
+/* ---- plans ---- */
+
+static struct {
+    uint32_t built, launched, destroyed;
+    int32_t answer; /* of both functions */
+} plans;
+
+static int32_t count_build(void *queue, uint32_t op, const void *args, void **plan)
+{
+    (void)queue, (void)args;
+    if (plans.answer)
+        return plugin_message_set(plans.answer, "no plan today");
+    plans.built++;
+    *plan = (void *)(uintptr_t)(op + 1);
+    return HW_OK;
+}
+
+static int32_t launch_plan(void *queue, void *plan, const void *args)
+{
+    (void)queue, (void)args;
+    assert_int_equal((uintptr_t)plan, HW_OP_SILU + 1);
+    plans.launched++;
+    return plans.answer ? plugin_message_set(plans.answer, "it fell off the bus") : HW_OK;
+}
+
+static void count_destroy(void *plan)
+{
+    assert_int_equal((uintptr_t)plan, HW_OP_SILU + 1);
+    plans.destroyed++;
+}
+
+static struct hw_silu silu_of(int64_t cols)
+{
+    return (struct hw_silu){ .x = first_tensor(HW_F32, 2, 3, cols, 0, 0),
+                             .y = f32(2, 3, cols, 0, 0) };
+}
+
+/* A form has one plan for all addresses, until its call is forgotten or the queue is closed. */
+static void plans_live_as_long_as_remembered_calls(void **state)
+{
+    struct hw_plugin *table = &world.cpu->plugin->table, given = *table;
+    struct hw_queue *queue;
+    (void)state;
+    table->plan_build = count_build;
+    table->plan_launch = launch_plan;
+    table->plan_destroy = count_destroy;
+    ok(hw_queue_open(world.cpu, NULL, &queue));
+    for (int i = 0; i <= SEEN_CALLS; i++)
+        for (int k = 0; k < 3; k++) {
+            struct hw_silu op = silu_of(9 + i);
+            op.y.offset = 64 * (uint64_t)k;
+            ok(hw_silu(queue, &op));
+        }
+    assert_int_equal(plans.built, SEEN_CALLS + 1);
+    assert_int_equal(plans.launched, 3 * plans.built);
+    assert_int_equal(plans.destroyed, 1);
+    plans.answer = HW_NO_MEMORY;
+    const struct hw_silu op = silu_of(9 + SEEN_CALLS);
+    fails(HW_NO_MEMORY, "it fell off the bus", hw_silu(queue, &op));
+    hw_queue_close(queue);
+    assert_int_equal(plans.destroyed, plans.built);
+    *table = given;
+}
+
+/* Without a plan, the op's function is called, and nobody hears of it. */
+static void a_plugin_may_have_no_plan(void **state)
+{
+    struct hw_plugin *table = &world.cpu->plugin->table, given = *table;
+    struct hw_add add = valid_call(HW_OP_ADD).add;
+    struct hw_queue *queue;
+    (void)state;
+    table->plan_build = count_build;
+    table->plan_launch = launch_plan;
+    table->plan_destroy = count_destroy;
+    plans.launched = 0;
+    plans.answer = HW_DRIVER;
+    ok(hw_queue_open(world.cpu, NULL, &queue));
+    for (int i = 0; i < 3; i++)
+        ok(hw_add(queue, &add));
+    assert_int_equal(plans.launched, 0);
+    hw_queue_close(queue);
+    plans.answer = HW_OK;
+    *table = given;
 }
 
 /* ---- packed weights ---- */
@@ -576,15 +655,6 @@ static void quick_look_and_full_check_agree(void **state)
             fail_msg("%s: recognised %u times", hw_op_name(op), (unsigned)recognised[op]);
 }
 
-/* Simulates a processor without the wider instructions. */
-static int portable_begin(void **state)
-{
-    const int result = calls_begin(state);
-    for (uint32_t op = 0; op < HW_OP_COUNT && !result; op++)
-        world.on_cpu->submit[op] = world.on_near->submit[op] = submit_portable;
-    return result;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -599,13 +669,13 @@ int main(void)
         cmocka_unit_test(forks_are_noticed),
         cmocka_unit_test(recording_looks_at_nothing),
         cmocka_unit_test(addresses_may_change_in_each_call),
+        cmocka_unit_test(plans_live_as_long_as_remembered_calls),
+        cmocka_unit_test(a_plugin_may_have_no_plan),
         cmocka_unit_test(packed_weights_are_recognised),
         cmocka_unit_test(other_fields_are_not_recognised),
         cmocka_unit_test(in_place_is_recognised_where_it_was_seen),
         cmocka_unit_test(many_shapes_are_recognised),
         cmocka_unit_test(quick_look_and_full_check_agree),
     };
-    const int failed = cmocka_run_group_tests(tests, calls_begin, calls_end);
-    return failed +
-           cmocka_run_group_tests_name("portable", tests, portable_begin, calls_end);
+    return cmocka_run_group_tests(tests, calls_begin, calls_end);
 }

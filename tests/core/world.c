@@ -197,3 +197,14 @@ bool report_has(struct hw_context *context, const char *words)
     free(text);
     return found;
 }
+
+static int32_t no_plan(void *queue, uint32_t op, const void *args, void **plan)
+{
+    (void)queue, (void)op, (void)args, (void)plan;
+    return HW_UNSUPPORTED;
+}
+
+void without_plans(struct hw_device *device)
+{
+    device->plugin->table.plan_build = no_plan;
+}

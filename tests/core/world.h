@@ -71,4 +71,7 @@ struct hw_call_stats calls(struct hw_queue *queue, uint32_t op);
 bool report_has(struct hw_context *context, const char *words);
 #define END ((int64_t)-1)
 
+/* From now on, the plugin of this device makes no plans, so that its ops' functions are called. */
+void without_plans(struct hw_device *device);
+
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* bench_dispatch.c - the overhead that the library adds to a call. Each op runs on tensors of few
- * elements, alternately through the library and by a direct call of the plugin's function: the same
- * call repeated, several shapes in turn, a struct that is filled before each call, and operands
- * that move before each call.
+ * elements, alternately through the library and by a direct call of the plugin's function, or of
+ * its plan: the same call repeated, several shapes in turn, a struct that is filled before each
+ * call, and operands that move before each call.
  *
  * For the direct calls, the plugin is entered a second time through its public ABI, as any host
  * would, with a device and a queue of its own. Both sides run the same plugin code on one
@@ -95,7 +95,8 @@ struct calls {
     union op_args args[VERIFY_CALLS];
     int shapes;
     enum way way;
-    uint64_t step; /* if operands move: bytes from one call to the next */
+    uint64_t step;            /* if operands move: bytes from one call to the next */
+    void *plan[VERIFY_CALLS]; /* the plugin's for direct calls; NULL: it has none */
 };
 
 #define FILL(op, field, role)      now.field = first->field;
@@ -105,12 +106,14 @@ struct calls {
     const struct hw_##name *first = &calls->args[0].name, *op;                             \
     struct hw_##name now = *first;                                                         \
     int32_t status = HW_OK;                                                                \
-    for (int i = 0, shape = 0; i < CALLS && calls->way == KEPT; i++) {                     \
+    int shape = 0;                                                                         \
+    for (int i = 0; i < CALLS && calls->way == KEPT; i++) {                                \
         op = &calls->args[shape].name;                                                     \
         status |= (int32_t)(call);                                                         \
         shape = shape + 1 < calls->shapes ? shape + 1 : 0;                                 \
     }                                                                                      \
     op = &now;                                                                             \
+    shape = 0;                                                                             \
     for (int i = 0; i < CALLS && calls->way == FILLED; i++) {                              \
         HW_OPERANDS_##NAME(FILL) HW_SCALARS_##NAME(SET) status |= (int32_t)(call);         \
     }                                                                                      \
@@ -128,7 +131,10 @@ struct calls {
     {                                                                                      \
         int32_t (*call)(void *, void *,                                                    \
                         const struct hw_##name *) = direct->table.ops->name;               \
-        LOOPS(NAME, name, call(direct->device, direct->queue, op))                         \
+        LOOPS(NAME, name,                                                                  \
+              calls->plan[shape]                                                           \
+                  ? direct->table.plan_launch(direct->queue, calls->plan[shape], op)       \
+                  : call(direct->device, direct->queue, op))                               \
     }                                                                                      \
     static bool has_##name(const struct hw_plugin_ops *ops)                                \
     {                                                                                      \
@@ -261,6 +267,24 @@ static bool make_calls(struct pair *pair, uint32_t op, struct hw_buffer *buffer,
     return true;
 }
 
+/* The direct calls use plans, as the library's do. A plugin may have none. */
+static void make_plans(struct calls *calls, uint32_t op, const struct direct *direct)
+{
+    for (int i = 0; i < VERIFY_CALLS; i++)
+        if (!direct->table.plan_build ||
+            direct->table.plan_build(direct->queue, op, &calls->args[i], &calls->plan[i]))
+            calls->plan[i] = NULL;
+}
+
+static void drop_plans(struct calls *calls, const struct direct *direct)
+{
+    for (int i = 0; i < VERIFY_CALLS; i++) {
+        if (calls->plan[i])
+            direct->table.plan_destroy(calls->plan[i]);
+        calls->plan[i] = NULL;
+    }
+}
+
 /* Measures an op with one shape, with all shapes in turn, then with structs that change. */
 static int run_subject(const struct bench *bench, const struct subject *subject,
                        struct pair *pair, int repetitions)
@@ -297,9 +321,11 @@ static int run_subjects(const struct bench *bench, int repetitions, struct hw_qu
                 say("  %-12s the plugin does not have it\n", subjects[op].name);
             continue;
         }
-        status = make_calls(&pair, op, buffer, entered)
-                     ? run_subject(bench, &subjects[op], &pair, repetitions)
-                     : EXIT_FAILED;
+        if (!make_calls(&pair, op, buffer, entered))
+            return EXIT_FAILED;
+        make_plans(&pair.theirs, op, &entered->plugin);
+        status = run_subject(bench, &subjects[op], &pair, repetitions);
+        drop_plans(&pair.theirs, &entered->plugin);
     }
     return status;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test_plans.c - the plans that a queue of the CPU plugin remembers: random calls, which repeat
- * forms at other addresses or differ in one field, give the same results on a used queue and on a
- * new one. There are more forms than a queue remembers. */
+/* test_plans.c - the CPU plugin's plans: on random calls, a plan that was made for other addresses
+ * gives the same results as the op's function. */
 #include "harness.h"
 
 #include <stdbool.h>
@@ -39,6 +38,7 @@ typedef int32_t call_fn(void *queue, const void *args);
 
 /* A call of an op. */
 struct call {
+    uint32_t op;
     call_fn *submit;
     union {
         struct hw_tensor tensors[3]; /* of each of them: the first three operands */
@@ -55,6 +55,7 @@ struct call {
     {                                                                                      \
         return h.plugin.ops->name(h.device, queue, args);                                  \
     }
+#define SET(name, NAME) call.op = HW_OP_##NAME, call.submit = submit_##name
 SUBMIT(add)
 SUBMIT(sub)
 SUBMIT(scale)
@@ -73,19 +74,22 @@ static struct call random_call(void)
     memset(&call, 0, sizeof call);
     switch (below(5)) {
     case 0:
-        call.submit = below(2) ? submit_add : submit_sub;
+        if (below(2))
+            SET(add, ADD);
+        else
+            SET(sub, SUB);
         call.args.binary.y = y;
         call.args.binary.a = part(1, type, rows, cols);
         call.args.binary.b = part(2, type, rows, cols);
         break;
     case 1:
-        call.submit = submit_scale;
+        SET(scale, SCALE);
         call.args.scale = (struct hw_scale){
             .x = x, .y = y, .scale = (float)below(3), .bias = (float)below(3)
         };
         break;
     case 2: /* gate and up in one tensor, or in two */
-        call.submit = submit_swiglu;
+        SET(swiglu, SWIGLU);
         call.args.swiglu.y = y;
         if (below(2)) {
             call.args.swiglu.gate = place(1, TENSOR(NULL, type, rows, 2 * cols));
@@ -95,7 +99,7 @@ static struct call random_call(void)
         }
         break;
     case 3: /* transposes a square */
-        call.submit = submit_copy;
+        SET(copy, COPY);
         call.args.copy.src = place(1, TENSOR(NULL, type, cols, cols));
         call.args.copy.dst = place(0, TENSOR(NULL, HW_F32, cols, cols));
         if (below(2)) {
@@ -104,7 +108,7 @@ static struct call random_call(void)
         }
         break;
     default:
-        call.submit = submit_softmax;
+        SET(softmax, SOFTMAX);
         call.args.softmax.x = x;
         call.args.softmax.y = y;
         call.args.softmax.log = (uint32_t)below(2);
@@ -115,61 +119,72 @@ static struct call random_call(void)
     return call;
 }
 
-/* The same call with each operand at a host address. */
-static struct call as_addresses(struct call call)
+/* The number of the memory that has the operand. */
+static int home_of(const struct hw_tensor *t)
 {
-    const int count = call.submit == submit_scale || call.submit == submit_copy ? 2 : 3;
+    int i = 0;
+    while (t->buffer != &memory[i] && t->data != memory[i].host)
+        i++;
+    return i;
+}
+
+/* The same call with its operands at other places of their memory. */
+static struct call moved(struct call call)
+{
+    const int count = call.op == HW_OP_SCALE || call.op == HW_OP_COPY ? 2 : 3;
     for (int i = 0; i < count; i++) {
         struct hw_tensor *t = &call.args.tensors[i];
         if (t->dtype == HW_NONE)
             continue;
-        t->data = (char *)(t->buffer ? t->buffer->host : t->data) + t->offset;
+        const int home = home_of(t);
         t->buffer = NULL;
-        t->offset = 0;
+        t->data = NULL;
+        *t = place(home, *t);
     }
     return call;
 }
 
-/* Runs the call and stores the contents of its output's memory. */
-static void compute(const struct call *call, void *queue, unsigned char result[BYTES])
+/* Runs the call, with its function or a plan, and stores the contents of its output's memory. */
+static void compute(const struct call *call, void *plan, unsigned char result[BYTES])
 {
     memset(memory[0].host, 0xA5, BYTES);
-    if (call->submit(queue, &call->args))
+    if (plan ? h.plugin.plan_launch(h.queue, plan, &call->args)
+             : call->submit(h.queue, &call->args))
         fail_msg("%s", h.message);
     memcpy(result, memory[0].host, BYTES);
 }
 
-static void a_queue_with_a_past_computes_the_same(void **state)
+static void a_plan_serves_other_addresses(void **state)
 {
-    const struct hw_queue_desc desc = { .size = sizeof desc };
     const int rounds = getenv("HW_TEST_QUICK") ? 4000 : 40000;
-    static unsigned char remembered[BYTES], fresh[BYTES];
+    static unsigned char planned[BYTES], expected[BYTES];
     (void)state;
     for (int round = 0; round < rounds; round++) {
-        const struct call call = random_call(), plain = as_addresses(call);
-        void *queue = NULL;
-        assert_int_equal(h.plugin.queue_open(h.device, &desc, &queue), HW_OK);
-        compute(&call, h.queue, remembered);
-        compute(&plain, queue, fresh);
-        h.plugin.queue_close(queue);
-        if (memcmp(remembered, fresh, BYTES) != 0)
-            fail_msg("round %d: not what a new queue computes", round);
+        struct call call = random_call(), first = moved(call);
+        void *plan = NULL;
+        assert_int_equal(h.plugin.plan_build(h.queue, call.op, &first.args, &plan), HW_OK);
+        memset(&first, 0x5A, sizeof first);
+        for (int i = 0; i < 2; i++, call = moved(call)) {
+            compute(&call, plan, planned);
+            compute(&call, NULL, expected);
+            if (memcmp(planned, expected, BYTES) != 0)
+                fail_msg("round %d: not what the op's function computes", round);
+        }
+        h.plugin.plan_destroy(plan);
     }
 }
 
-/* A refusal is not remembered as a plan. */
-static void a_refusal_comes_again(void **state)
+static void a_refusal_is_no_plan(void **state)
 {
     float x[8] = { 0 };
     struct hw_add op = { .a = TENSOR(x, HW_F32, 4),
                          .b = TENSOR(x, HW_F32, 4),
                          .y = TENSOR(x, HW_F32, 4) };
+    void *plan = NULL;
     (void)state;
     op.a.stride[0] = 8;
-    for (int i = 0; i < 2; i++)
-        assert_int_equal(h.plugin.ops->add(h.device, h.queue, &op), HW_UNSUPPORTED);
-    op.a.stride[0] = 4;
-    assert_int_equal(h.plugin.ops->add(h.device, h.queue, &op), HW_OK);
+    assert_int_equal(h.plugin.plan_build(h.queue, HW_OP_ADD, &op, &plan), HW_UNSUPPORTED);
+    assert_null(plan);
 }
 
 /* Numbers between 0.5 and 2 in every type: their high bytes are those of 1. */
@@ -198,8 +213,8 @@ static int end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_queue_with_a_past_computes_the_same),
-        cmocka_unit_test(a_refusal_comes_again),
+        cmocka_unit_test(a_plan_serves_other_addresses),
+        cmocka_unit_test(a_refusal_is_no_plan),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }
