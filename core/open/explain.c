@@ -354,42 +354,22 @@ static void put_stages(struct json *json)
     json_close(json, ']');
 }
 
-static void add_stats(struct hw_call_stats *sum, const struct call_counts *counts)
-{
-    struct hw_call_stats more = call_stats(counts);
-    sum->calls += more.calls;
-    sum->fallbacks += more.fallbacks;
-    sum->fallback_bytes += more.fallback_bytes;
-    sum->staged_bytes += more.staged_bytes;
-    sum->copied_views += more.copied_views;
-    sum->failed += more.failed;
-    sum->compared += more.compared;
-    sum->wrong += more.wrong;
-    sum->routed += more.routed;
-}
-
 static void explain_op(struct json *json, const struct hw_device *device, uint32_t op)
 {
     struct hw_call_stats sum = { .size = sizeof sum };
     if (device->closed_counts)
-        add_stats(&sum, &device->closed_counts[op]);
+        add_counts(&device->closed_counts[op], &sum);
     for (struct hw_queue *q = device->context->queues; q; q = q->next)
         if (q->device == device)
-            add_stats(&sum, &q->calls[op]);
+            add_counts(&q->calls[op], &sum);
     if (!sum.calls && !sum.failed)
         return;
     json_open(json, NULL, '{');
     json_string(json, "device", device->name);
     json_string(json, "op", hw_op_name(op));
-    json_number(json, "calls", sum.calls);
-    json_number(json, "fallbacks", sum.fallbacks);
-    json_number(json, "fallback_bytes", sum.fallback_bytes);
-    json_number(json, "staged_bytes", sum.staged_bytes);
-    json_number(json, "copied_views", sum.copied_views);
-    json_number(json, "failed", sum.failed);
-    json_number(json, "compared", sum.compared);
-    json_number(json, "wrong", sum.wrong);
-    json_number(json, "routed", sum.routed);
+#define X(name) json_number(json, #name, sum.name);
+    CALL_COUNTS(X)
+#undef X
     json_close(json, '}');
 }
 

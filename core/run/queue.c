@@ -352,20 +352,14 @@ enum hw_status hw_queue_wait(struct hw_queue *queue)
 
 /* ---- closing ---- */
 
-/* The caller holds the context's lock. */
-static void add_counts(struct hw_queue *queue)
+/* Adds the counts to those of the device's closed queues. The caller holds the context's lock. */
+static void keep_counts(struct hw_queue *queue)
 {
     struct call_counts *sum = queue->device->closed_counts;
     for (uint32_t op = 0; op < HW_OP_COUNT; op++) {
-        count(&sum[op].calls, atomic_load(&queue->calls[op].calls));
-        count(&sum[op].fallbacks, atomic_load(&queue->calls[op].fallbacks));
-        count(&sum[op].fallback_bytes, atomic_load(&queue->calls[op].fallback_bytes));
-        count(&sum[op].staged_bytes, atomic_load(&queue->calls[op].staged_bytes));
-        count(&sum[op].copied_views, atomic_load(&queue->calls[op].copied_views));
-        count(&sum[op].failed, atomic_load(&queue->calls[op].failed));
-        count(&sum[op].compared, atomic_load(&queue->calls[op].compared));
-        count(&sum[op].wrong, atomic_load(&queue->calls[op].wrong));
-        count(&sum[op].routed, atomic_load(&queue->calls[op].routed));
+#define X(name) count(&sum[op].name, atomic_load(&queue->calls[op].name));
+        CALL_COUNTS(X)
+#undef X
     }
 }
 
@@ -392,7 +386,7 @@ void hw_queue_close(struct hw_queue *queue)
         return;
     struct hw_context *context = queue->device->context;
     pthread_mutex_lock(&context->lock);
-    add_counts(queue);
+    keep_counts(queue);
     queue_unlist(queue);
     pthread_mutex_unlock(&context->lock);
     queue_destroy(queue);
@@ -426,21 +420,11 @@ enum hw_status queue_helper(struct hw_queue *queue, struct hw_device *device,
     return HW_OK;
 }
 
-struct hw_call_stats call_stats(const struct call_counts *counts)
+void add_counts(const struct call_counts *counts, struct hw_call_stats *sum)
 {
-    return (struct hw_call_stats){
-        .size = sizeof(struct hw_call_stats),
-        .calls = atomic_load_explicit(&counts->calls, memory_order_relaxed),
-        .fallbacks = atomic_load_explicit(&counts->fallbacks, memory_order_relaxed),
-        .fallback_bytes = atomic_load_explicit(&counts->fallback_bytes,
-                                               memory_order_relaxed),
-        .staged_bytes = atomic_load_explicit(&counts->staged_bytes, memory_order_relaxed),
-        .copied_views = atomic_load_explicit(&counts->copied_views, memory_order_relaxed),
-        .failed = atomic_load_explicit(&counts->failed, memory_order_relaxed),
-        .compared = atomic_load_explicit(&counts->compared, memory_order_relaxed),
-        .wrong = atomic_load_explicit(&counts->wrong, memory_order_relaxed),
-        .routed = atomic_load_explicit(&counts->routed, memory_order_relaxed),
-    };
+#define X(name) sum->name += atomic_load_explicit(&counts->name, memory_order_relaxed);
+    CALL_COUNTS(X)
+#undef X
 }
 
 enum hw_status hw_queue_calls(struct hw_queue *queue, uint32_t op,
@@ -453,7 +437,8 @@ enum hw_status hw_queue_calls(struct hw_queue *queue, uint32_t op,
     enum hw_status status = check_size(__func__, "stats", stats, 2 * sizeof(uint32_t));
     if (status || (status = guard(queue->device->context->generation)))
         return status;
-    struct hw_call_stats now = call_stats(&queue->calls[op]);
+    struct hw_call_stats now = { .size = 0 };
+    add_counts(&queue->calls[op], &now);
     now.size = stats->size < sizeof now ? stats->size : (uint32_t)sizeof now;
     memcpy(stats, &now, now.size);
     return HW_OK;

@@ -6,9 +6,22 @@
 #include "core.h"
 #include "run/ops.h"
 
+/* The fields of struct hw_call_stats. */
+#define CALL_COUNTS(X)                                                                     \
+    X(calls)                                                                               \
+    X(fallbacks)                                                                           \
+    X(fallback_bytes)                                                                      \
+    X(staged_bytes)                                                                        \
+    X(copied_views)                                                                        \
+    X(failed)                                                                              \
+    X(compared)                                                                            \
+    X(wrong)                                                                               \
+    X(routed)
+
 struct call_counts {
-    _Atomic uint64_t calls, fallbacks, fallback_bytes, staged_bytes, copied_views, failed,
-        compared, wrong, routed;
+#define X(name) _Atomic uint64_t name;
+    CALL_COUNTS(X)
+#undef X
 };
 
 /* There is one writer and any number of readers, so no atomic read-modify-write is needed. */
@@ -19,7 +32,8 @@ static inline void count(_Atomic uint64_t *counter, uint64_t more)
                           memory_order_relaxed);
 }
 
-struct hw_call_stats call_stats(const struct call_counts *counts);
+/* Adds the counts to a sum. */
+void add_counts(const struct call_counts *counts, struct hw_call_stats *sum);
 
 enum {
     SEEN_ALIGNMENT = 64, /* a cache line */
