@@ -68,7 +68,7 @@ enum hw_status bench_load(struct bench *b, int poison)
     memcpy(b->host, p->image, p->bytes);
     for (int i = 0; i < p->count; i++) {
         const struct hw_tensor tensor = problem_tensor(p, i);
-        if (tensor.dtype != HW_NONE && p->operand[i].role == ROLE_OUT &&
+        if (tensor.dtype != HW_NONE && p->operand[i].role == HW_ROLE_OUT &&
             p->layout[i].same_as < 0 && p->operand[i].count)
             storage_set(&tensor, b->host + tensor.offset, poison);
     }

@@ -164,7 +164,7 @@ static void ask_same(struct judge *j, const struct operand *o)
     size_t at = 0;
     while (!memcmp(j->packed[0] + at, j->packed[1] + at, unit))
         at += unit;
-    bool poison = o->role == ROLE_OUT || o->role == ROLE_OPT_OUT;
+    bool poison = o->role == HW_ROLE_OUT || o->role == HW_ROLE_OPT_OUT;
     for (size_t i = at; i < at + unit; i++)
         poison = poison && j->packed[0][i] == FIRST_POISON &&
                  j->packed[1][i] == SECOND_POISON;

@@ -8,14 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool role_is_input(enum role role)
+bool role_is_input(enum hw_role role)
 {
-    return role != ROLE_OUT && role != ROLE_OPT_OUT;
+    return role != HW_ROLE_OUT && role != HW_ROLE_OPT_OUT;
 }
 
-bool role_is_output(enum role role)
+bool role_is_output(enum hw_role role)
 {
-    return role == ROLE_OUT || role == ROLE_OPT_OUT || role == ROLE_INOUT;
+    return role == HW_ROLE_OUT || role == HW_ROLE_OPT_OUT || role == HW_ROLE_INOUT;
 }
 
 int operands_of(uint32_t op, struct operand operands[MAX_OPERANDS],
@@ -25,7 +25,7 @@ int operands_of(uint32_t op, struct operand operands[MAX_OPERANDS],
 
     switch (op) {
 #define T(op, tensor, part)                                                                \
-    operands[count] = (struct operand){ .name = #tensor, .role = ROLE_##part };            \
+    operands[count] = (struct operand){ .name = #tensor, .role = HW_ROLE_##part };         \
     field[count++] = offsetof(struct hw_##op, tensor);
 #define X(NAME, name)                                                                      \
     case HW_OP_##NAME:                                                                     \

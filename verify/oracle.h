@@ -13,8 +13,6 @@
 #include <math.h>
 #include <stdbool.h>
 
-enum role { ROLE_IN, ROLE_OPT_IN, ROLE_WEIGHT, ROLE_OUT, ROLE_OPT_OUT, ROLE_INOUT };
-
 /* The index of each operand: operand_matmul_a, operand_matmul_b ... */
 #define T(op, field, role) operand_##op##_##field,
 #define X(NAME, name)      enum { HW_OPERANDS_##NAME(T) operand_##name##_count };
@@ -26,7 +24,7 @@ HW_OPS(X)
 
 struct operand {
     const char *name;
-    enum role role;
+    enum hw_role role;
     int32_t dtype; /* HW_NONE: absent */
     int32_t rank;
     int64_t extent[HW_MAX_RANK];
@@ -103,8 +101,8 @@ struct cost {
     double flops, read, written;
 };
 
-bool role_is_input(enum role role);
-bool role_is_output(enum role role);
+bool role_is_input(enum hw_role role);
+bool role_is_output(enum hw_role role);
 
 /* Sets the names and roles of an op's operands, and field[i] to the offset of operand i's tensor in
  * the op's struct. Returns the number of operands. */

@@ -260,8 +260,8 @@ static bool make_image(struct problem *p)
 static void check_present(struct problem *p)
 {
     for (int i = 0; i < p->count; i++)
-        if (p->operand[i].dtype == HW_NONE && p->operand[i].role != ROLE_OPT_IN &&
-            p->operand[i].role != ROLE_OPT_OUT)
+        if (p->operand[i].dtype == HW_NONE && p->operand[i].role != HW_ROLE_OPT_IN &&
+            p->operand[i].role != HW_ROLE_OPT_OUT)
             problem_fail(p, "%s: cannot be absent", p->operand[i].name);
 }
 

@@ -124,27 +124,27 @@ static bool overrun(const struct offer *offer)
 /* The first required member that is missing, or NULL. */
 static const char *missing_slot(const struct hw_plugin *table)
 {
-#define REQUIRE(slot)                                                                      \
+#define REQUIRED(slot)                                                                     \
     if (!table->slot)                                                                      \
         return #slot;
-    REQUIRE(name)
-    REQUIRE(vendor)
-    REQUIRE(version)
-    REQUIRE(ops)
-    REQUIRE(op_sizes)
-    REQUIRE(open)
-    REQUIRE(close)
-    REQUIRE(device_count)
-    REQUIRE(device_info)
-    REQUIRE(device_open)
-    REQUIRE(device_close)
-    REQUIRE(queue_open)
-    REQUIRE(queue_close)
-    REQUIRE(queue_wait)
-    REQUIRE(buffer_alloc)
-    REQUIRE(buffer_free)
-    REQUIRE(transfer)
-#undef REQUIRE
+    REQUIRED(name)
+    REQUIRED(vendor)
+    REQUIRED(version)
+    REQUIRED(ops)
+    REQUIRED(op_sizes)
+    REQUIRED(open)
+    REQUIRED(close)
+    REQUIRED(device_count)
+    REQUIRED(device_info)
+    REQUIRED(device_open)
+    REQUIRED(device_close)
+    REQUIRED(queue_open)
+    REQUIRED(queue_close)
+    REQUIRED(queue_wait)
+    REQUIRED(buffer_alloc)
+    REQUIRED(buffer_free)
+    REQUIRED(transfer)
+#undef REQUIRED
     return NULL;
 }
 

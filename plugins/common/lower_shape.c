@@ -7,7 +7,7 @@
 struct shape {
     int rank, operands;
     int64_t extent[HW_MAX_RANK];
-    int64_t stride[HW_MAX_RANK][MAX_OPERANDS];
+    int64_t stride[HW_MAX_RANK][ROWS_OPERANDS];
 };
 
 /* Whether axis `i` continues where the next inner one, kept at `last`, ends. */

@@ -111,12 +111,12 @@ void set_row_groups(struct lowered *out, const struct hw_tensor *t, double work)
 
 /* ---- lower_shape.c: as few and as long rows as the strides of operands allow ---- */
 
-#define MAX_OPERANDS 3
+enum { ROWS_OPERANDS = 3 };
 
 /* Rows of up to three outer extents, `step` bytes from element to element. */
 struct rows {
-    struct place place[MAX_OPERANDS];
-    int64_t step[MAX_OPERANDS];
+    struct place place[ROWS_OPERANDS];
+    int64_t step[ROWS_OPERANDS];
     int64_t outer[3], cols;
 };
 
