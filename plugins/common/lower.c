@@ -3,6 +3,7 @@
  * the code that all ops share; lower_<family>.c has the ops of a family. kernels/args.h describes
  * each kernel's struct and its groups. */
 #include "lowering.h"
+#include "operands.h"
 
 /* The kernels load every dtype, by its number. */
 #define X(NAME, value, name, elements, bytes)                                              \
@@ -56,16 +57,7 @@ void set_row_groups(struct lowered *out, const struct hw_tensor *t, double work)
 
 /* ---- operands ---- */
 
-/* The offsets of an op's operands in its struct. */
-#define OFFSET(op, field, role) (uint16_t) offsetof(struct hw_##op, field),
-#define X(NAME, name)                                                                      \
-    static const uint16_t operands_of_##name[] = { HW_OPERANDS_##NAME(OFFSET) };
-HW_OPS(X)
-#undef X
-#undef OFFSET
-
 /* A kernel has as many pointers as its op has operands. */
-#define COUNT(name) (sizeof operands_of_##name / sizeof operands_of_##name[0])
 enum {
 #define K(name, args, pointers) pointers_of_##name = (pointers),
 #define MIXED                   K
@@ -74,19 +66,21 @@ enum {
 #include "../../kernels/kernels.def"
 #undef K
 };
+#define ONE(op, field, role) +1
 #define X(NAME, name)                                                                      \
-    _Static_assert(COUNT(name) == pointers_of_##name, "pointers of kernel " #name);
+    _Static_assert(0 HW_OPERANDS_##NAME(ONE) == pointers_of_##name,                        \
+                   "pointers of kernel " #name);
 HW_OPS(X)
 #undef X
+#undef ONE
 
 /* Kernels take the output of an op, its last operand, first. */
-static void set_operands(struct lowered *out, const void *args, const uint16_t *offset,
-                         uint32_t count)
+static void set_operands(struct lowered *out, const void *args, uint32_t count)
 {
+    const struct hw_tensor *given = args;
     out->pointers = count;
     for (uint32_t i = 0; i < count; i++) {
-        const char *at = (const char *)args + offset[i == 0 ? count - 1 : i - 1];
-        const struct hw_tensor *t = (const void *)at;
+        const struct hw_tensor *t = &given[i == 0 ? count - 1 : i - 1];
         out->operand[i] = present(t) ? t : NULL;
     }
 }
@@ -135,7 +129,7 @@ const char *lower_packed(uint32_t op, const void *args, struct lowered *out)
 #define X(NAME, name)                                                                      \
     case HW_OP_##NAME:                                                                     \
         out->kernel = PORTABLE_##name;                                                     \
-        set_operands(out, args, operands_of_##name, COUNT(name));                          \
+        set_operands(out, args, op_layouts[op].count);                                     \
         lower_##name(args, out);                                                           \
         break;
         HW_OPS(X)

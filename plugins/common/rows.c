@@ -2,39 +2,16 @@
 /* Tables of kernels: selecting the row for an op, and listing rows for people. */
 #include "rows.h"
 
+#include "operands.h"
 #include "slots.h"
-
-/* ---- operands of an op, from the op table ---- */
-
-struct operand {
-    const char *name;
-    size_t offset;
-};
-
-#define OPERAND(op, field, role) { #field, offsetof(struct hw_##op, field) },
-#define X(NAME, name)                                                                      \
-    static const struct operand operands_of_##name[] = { HW_OPERANDS_##NAME(OPERAND){      \
-        NULL, 0 } };
-HW_OPS(X)
-#undef X
-
-static const struct operand *const operands[] = {
-#define X(NAME, name) operands_of_##name,
-    HW_OPS(X)
-#undef X
-};
-
-static const struct hw_tensor *tensor_at(const void *args, const struct operand *operand)
-{
-    return (const struct hw_tensor *)((const char *)args + operand->offset);
-}
 
 /* The types of the float and block operands that are present. */
 static uint32_t types_of(uint32_t op, const void *args)
 {
     uint32_t types = 0;
-    for (const struct operand *o = operands[op]; o->name; o++) {
-        const int32_t dtype = tensor_at(args, o)->dtype;
+    const struct hw_tensor *t = args;
+    for (uint32_t i = 0; i < op_layouts[op].count; i++) {
+        const int32_t dtype = t[i].dtype;
         if (dtype != HW_NONE && dtype != HW_I32)
             types |= UINT32_C(1) << (dtype & 31);
     }
@@ -70,38 +47,31 @@ static const char *dtype_name(int32_t dtype)
     }
 }
 
-static const char *op_name(uint32_t op)
+static void append_operand(struct text *text, const char *name, const struct hw_tensor *t)
 {
-    static const char *const names[] = {
-#define X(NAME, name) #name,
-        HW_OPS(X)
-#undef X
-    };
-    return names[op];
+    char number[32];
+    append(text, name);
+    append(text, " ");
+    append(text, dtype_name(t->dtype));
+    for (int i = 0; i < t->rank && i < HW_MAX_RANK; i++) {
+        snprintf(number, sizeof number, "%s%lld", i ? "," : " [", (long long)t->extent[i]);
+        append(text, number);
+    }
+    append(text, "]");
 }
 
 void kernel_describe(uint32_t op, const void *args, char *buffer, size_t size)
 {
+    const struct op_layout *layout = &op_layouts[op];
+    const struct hw_tensor *t = args;
     struct text text = { buffer, size, 0 };
-    char number[32];
-
     buffer[0] = '\0';
-    append(&text, op_name(op));
-    for (const struct operand *o = operands[op]; o->name; o++) {
-        const struct hw_tensor *t = tensor_at(args, o);
-        if (t->dtype == HW_NONE)
-            continue;
-        append(&text, o == operands[op] ? ": " : ", ");
-        append(&text, o->name);
-        append(&text, " ");
-        append(&text, dtype_name(t->dtype));
-        for (int i = 0; i < t->rank && i < HW_MAX_RANK; i++) {
-            snprintf(number, sizeof number, "%s%lld", i ? "," : " [",
-                     (long long)t->extent[i]);
-            append(&text, number);
+    append(&text, layout->name);
+    for (uint32_t i = 0; i < layout->count; i++)
+        if (t[i].dtype != HW_NONE) {
+            append(&text, i ? ", " : ": ");
+            append_operand(&text, layout->operand[i].name, &t[i]);
         }
-        append(&text, "]");
-    }
 }
 
 /* ---- choosing ---- */
@@ -183,7 +153,7 @@ static const char *choose_word(struct kernel_choice *choice, const char *word, s
         const struct kernel_row *row = &table->rows[i];
         const bool portable = equals && same("portable", name, length) && is_last(table, i);
         if ((!portable && !same(row->name, name, length)) ||
-            (equals && !same(op_name(row->op), word, (size_t)(equals - word))))
+            (equals && !same(op_layouts[row->op].name, word, (size_t)(equals - word))))
             continue;
         if (!can_run(row, choice->features))
             return say_lacks(choice, row->needs & ~choice->features, wrong, size);

@@ -5,14 +5,12 @@
  * computes them together and waits once, at the end of the phase. Dependencies are found when the
  * graph is built, from the bytes that each plan reads and writes. The caller computes phases that
  * are too small for a second thread. */
+#include "common/operands.h"
 #include "cpu.h"
 
 #include <stdlib.h>
 
-enum {
-    MOST_TENSORS = 8, /* of an op */
-    MOST_PLANS = 8    /* of a phase */
-};
+enum { MOST_PLANS = 8 }; /* of a phase */
 /* The workspaces of a phase's plans lie side by side and have to stay in the caches. */
 #define MOST_BESIDE (UINT64_C(256) << 10)
 
@@ -45,28 +43,8 @@ struct bytes {
 
 struct access {
     uint32_t count;
-    struct bytes bytes[MOST_TENSORS];
+    struct bytes bytes[MOST_OPERANDS];
 };
-
-/* Tensors come first in an op's struct. */
-static const struct {
-    uint32_t count;
-    uint8_t role[MOST_TENSORS];
-} tensors[HW_OP_COUNT] = {
-#define COUNT(op, field, role) +1
-#define ROLE(op, field, role)  HW_ROLE_##role,
-#define X(NAME, name)          { 0 HW_OPERANDS_##NAME(COUNT), { HW_OPERANDS_##NAME(ROLE) } },
-    HW_OPS(X)
-#undef X
-#undef ROLE
-#undef COUNT
-};
-#define COUNT(op, field, role) +1
-#define X(NAME, name)                                                                      \
-    _Static_assert(0 HW_OPERANDS_##NAME(COUNT) <= MOST_TENSORS, #name ": tensors");
-HW_OPS(X)
-#undef X
-#undef COUNT
 
 /* From the first byte to the last, including the gaps between rows. */
 static struct bytes bytes_of(const struct hw_tensor *t, enum hw_role role)
@@ -92,9 +70,10 @@ static struct bytes bytes_of(const struct hw_tensor *t, enum hw_role role)
 static struct access access_of(const struct hw_node *node)
 {
     const struct hw_tensor *t = node->args;
-    struct access access = { .count = tensors[node->op].count };
+    const struct op_layout *layout = &op_layouts[node->op];
+    struct access access = { .count = layout->count };
     for (uint32_t i = 0; i < access.count; i++)
-        access.bytes[i] = bytes_of(&t[i], tensors[node->op].role[i]);
+        access.bytes[i] = bytes_of(&t[i], layout->operand[i].role);
     return access;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Ops are computed here, within the call: a plan holds the code and the addresses, and the team
  * computes its groups. */
+#include "common/operands.h"
 #include "cpu.h"
 
 #include <stdlib.h>
@@ -130,17 +131,6 @@ static void describe_needs(uint64_t needs, char *text, size_t size)
 
 const struct kernel_table launch_kernels = { rows, sizeof rows / sizeof rows[0],
                                              describe_needs };
-
-/* Tensors come first in an op's struct. */
-static const struct {
-    uint32_t tensors, bytes;
-} op_layouts[HW_OP_COUNT] = {
-#define T(op, field, role) +1
-#define X(NAME, name)      { 0 HW_OPERANDS_##NAME(T), sizeof(struct hw_##name) },
-    HW_OPS(X)
-#undef X
-#undef T
-};
 
 /* ---- plans ---- */
 
@@ -308,7 +298,7 @@ static void copy_without_addresses(union op_args *copy, uint32_t op, const void 
 {
     struct hw_tensor *t = (void *)copy;
     memcpy(copy, args, op_layouts[op].bytes);
-    for (uint32_t i = 0; i < op_layouts[op].tensors; i++) {
+    for (uint32_t i = 0; i < op_layouts[op].count; i++) {
         t[i].buffer = NULL;
         t[i].data = NULL;
         t[i].offset = 0;

@@ -3,6 +3,7 @@
 #include "cuda.h"
 
 #include "common/lowering.h"
+#include "common/operands.h"
 
 #include "kernels/heads.h"
 
@@ -53,29 +54,14 @@ static int32_t record_node(const struct launcher *at, struct queue *queue,
 
 /* ---- what nodes write ---- */
 
-enum { MOST_TENSORS = 8 }; /* of an op */
-
-/* Tensors come first in an op's struct. */
-static const struct {
-    uint32_t count;
-    uint8_t role[MOST_TENSORS];
-} tensors[HW_OP_COUNT] = {
-#define COUNT(op, field, role) +1
-#define ROLE(op, field, role)  HW_ROLE_##role,
-#define X(NAME, name)          { 0 HW_OPERANDS_##NAME(COUNT), { HW_OPERANDS_##NAME(ROLE) } },
-    HW_OPS(X)
-#undef X
-#undef ROLE
-#undef COUNT
-};
-
 static bool node_writes(const struct hw_node *node, struct range range)
 {
     const struct hw_tensor *t = node->args;
     if (node->op == HW_NODE_CALL) /* its writes are unknown */
         return true;
-    for (uint32_t i = 0; i < tensors[node->op].count; i++)
-        if (tensors[node->op].role[i] >= HW_ROLE_OUT &&
+    const struct op_layout *layout = &op_layouts[node->op];
+    for (uint32_t i = 0; i < layout->count; i++)
+        if (layout->operand[i].role >= HW_ROLE_OUT &&
             !are_apart(launch_range(&t[i]), range))
             return true;
     return false;
