@@ -82,11 +82,11 @@ struct hw_device {
     struct pool *pool;        /* run/pool.h; made when the device wakes */
     _Atomic int32_t lost;     /* HW_LOST once the device is lost */
     _Atomic uint64_t changes; /* see device_changed() */
-    /* The number of demotions, and a bit that says whether some ops are still untested: see
-     * run/demotion.h. */
-    _Atomic uint32_t demoted;
-    struct untested *_Atomic untested; /* run/untested.h; NULL: nothing was left out */
-    _Atomic uint32_t chosen;           /* bits of enum chosen: who chose the device */
+    /* Ops that are untested, or that the device does not compute: see run/op_state.h. */
+    _Atomic uint32_t op_flags;
+    struct op_state *op_states; /* protected by the context's lock */
+    pthread_cond_t op_tested;   /* used with that lock */
+    _Atomic uint32_t chosen;    /* bits of enum chosen: who chose the device */
     /* By op: the counts of the device's closed queues, for hw_explain(). NULL: no queue was opened.
      * Protected by the context's lock. */
     struct call_counts *closed_counts;
@@ -94,12 +94,9 @@ struct hw_device {
 };
 
 struct op_form;
-struct tested;
 /* Tests one form of an op that the admission test skipped, in hw-probe; withdraws the op if it
- * fails (open/first_use.c). `cases`: how many cases were skipped. Adds the result to `sum`. Called
- * with no lock held. */
-void device_test(struct hw_device *device, const struct op_form *form, uint32_t cases,
-                 struct tested *sum);
+ * fails (open/admission.c). Called with no lock held. */
+void device_test(struct hw_device *device, const struct op_form *form);
 
 /* How the application got a device. A bit that is set stays set. */
 enum chosen {
@@ -162,7 +159,6 @@ struct hw_context {
     struct hw_graph *graphs;
     struct hw_kernel *kernels;
     struct fallback *fallbacks; /* run/fallback.c: each is reported once */
-    struct demotion *demotions; /* run/demotion.c */
 };
 
 /* The latest catalog. A function that reads several members calls this once, and so reads them all

@@ -1,69 +1,101 @@
 /* SPDX-License-Identifier: MIT */
-/* admission.c - applies the results of the probe's admission test (tools/probe) to devices. */
+/* admission.c - brings the results of the admission test (tools/probe) to the devices, and tests in
+ * hw-probe a form that was skipped because time ran out, before its first use. The result is added
+ * to the verdict, here and in the cache. If such a test is not possible, the op is used untested,
+ * and the log says why. */
 #include "open/admission.h"
 
 #include "base/message.h"
-#include "run/untested.h"
+#include "open/ladder.h"
+#include "open/recall.h"
+#include "open/registry.h"
+#include "run/op_state.h"
+
+#include <stdlib.h>
+
+/* ---- ops that failed ---- */
 
 /* Logs one line per device. */
-static void say(const struct hw_device *device, const struct withdrawn *first,
-                uint32_t count)
+static void say_withdrawn(const struct hw_device *device, const struct withdrawn *first,
+                          uint32_t count)
 {
-    char dtypes[DTYPES_SIZE], others[64] = "";
-    write_withdrawn(first->op, first->dtype, dtypes);
+    char dtypes[DTYPES_SIZE] = "", others[64] = "";
+    write_form(first->op, first->dtype, dtypes);
     if (count > 1)
         snprintf(others, sizeof others, " (and %u more, see `hw status`)",
                  (unsigned)count - 1);
     log_line(&device->context->log, HW_LOG_WARN,
-             "%s (%s) is not used on %s: in the admission test, %s%s. Remedy: %s",
-             hw_op_name(first->op), dtypes, device->name, first->why, others,
-             WITHDRAWAL_REMEDY);
+             "%s (%s) is not used on %s: in the admission test, %s%s. Remedy: " OP_REMEDY,
+             hw_op_name(first->op), dtypes, device->name, first->why, others);
 }
 
-struct taken {
-    const struct withdrawn *first;
-    uint32_t count;
-};
-
-/* The caller holds the context's lock. */
-static bool take(struct hw_device *device, const struct verdict *verdict,
-                 struct taken *taken)
+/* Withdraws the ops that failed on the device by this verdict. The caller holds the context's
+ * lock. */
+static bool withdraw_all(struct hw_device *device, const struct verdict *verdict,
+                         const struct withdrawn **first, uint32_t *count)
 {
     for (uint32_t i = 0; i < verdict->withdrawn_count; i++) {
         const struct withdrawn *w = &verdict->withdrawn[i];
         if (w->device != (uint32_t)device->index)
             continue;
-        if (!withdraw(device, &(struct withdrawal){ w->op, w->dtype, w->why }))
+        if (!op_withdraw(device, &(struct withdrawal){ w->op, w->dtype, w->why }))
             return false;
-        if (!taken->count++)
-            taken->first = w;
+        if (!(*count)++)
+            *first = w;
     }
     return true;
 }
 
-enum hw_status admission_take(struct hw_device *device, const struct verdict *verdict,
-                              uint32_t unless_cleared)
+/* Does nothing if hw_device_reset() has cleared the bits `unless_cleared` of hw_device.op_flags. */
+static enum hw_status withdraw_on(struct hw_device *device, const struct verdict *verdict,
+                                  uint32_t unless_cleared)
 {
-    struct taken taken = { 0 };
+    const struct withdrawn *first = NULL;
+    uint32_t count = 0;
     pthread_mutex_lock(&device->context->lock);
-    const bool wanted = (device->demoted & unless_cleared) == unless_cleared,
-               good = !wanted || take(device, verdict, &taken);
+    const bool wanted = (device->op_flags & unless_cleared) == unless_cleared,
+               good = !wanted || withdraw_all(device, verdict, &first, &count);
     pthread_mutex_unlock(&device->context->lock);
     if (!good)
         return fail(HW_NO_MEMORY, "out of memory for the ops that %s must not compute",
                     device->name);
-    if (taken.count)
-        say(device, taken.first, taken.count);
+    if (count)
+        say_withdrawn(device, first, count);
     return HW_OK;
+}
+
+/* ---- devices that are not in use yet ---- */
+
+/* By form: how many of its cases the test skipped. */
+static const uint8_t *skipped(const struct hw_device *device, const struct verdict *verdict)
+{
+    return verdict->left + (size_t)device->index * verdict->form_count;
+}
+
+static uint32_t count_skipped(const struct hw_device *device, const struct verdict *verdict)
+{
+    uint32_t forms = 0;
+    for (uint32_t i = 0; i < verdict->form_count; i++)
+        forms += skipped(device, verdict)[i] != 0;
+    return forms;
+}
+
+/* Lists all forms, because a tested one may be nearer to a call than a skipped one. */
+static bool list_forms(struct hw_device *device, const struct verdict *verdict)
+{
+    bool good = true;
+    const uint32_t count = count_skipped(device, verdict) ? verdict->form_count : 0;
+    for (uint32_t i = 0; i < count && good; i++)
+        good = op_list_form(device, &verdict->forms[i], !skipped(device, verdict)[i]);
+    return good;
 }
 
 static enum hw_status apply(struct hw_device *device, const struct verdict *verdict)
 {
-    const uint8_t *left = verdict->left + (size_t)device->index * verdict->form_count;
-    if (!untested_list(device, verdict->forms, left, verdict->form_count))
+    if (!list_forms(device, verdict))
         return fail(HW_NO_MEMORY, "out of memory for the ops that %s has not computed yet",
                     device->name);
-    return admission_take(device, verdict, 0);
+    return withdraw_on(device, verdict, 0);
 }
 
 enum hw_status admission_apply(const struct catalog *found)
@@ -84,8 +116,140 @@ enum hw_status admission_renew(const struct plugin *plugin, const struct verdict
     enum hw_status status = HW_OK;
     for (uint32_t i = 0; i < found->device_count && !status; i++) {
         struct hw_device *device = found->devices[i];
-        if (device->plugin == plugin && !(status = hw_device_reset(device)))
-            status = apply(device, verdict);
+        if (device->plugin != plugin)
+            continue;
+        pthread_mutex_lock(&plugin->context->lock);
+        op_states_free(device);
+        pthread_mutex_unlock(&plugin->context->lock);
+        status = apply(device, verdict);
     }
     return status;
+}
+
+/* ---- a form that was skipped ---- */
+
+/* The latest candidate of the plugin, for which the verdict holds. */
+static const struct candidate *tested_candidate(const struct plugin *plugin)
+{
+    const struct candidate *outcome = atomic_load(&plugin->outcome);
+    return outcome ? outcome : plugin->candidate;
+}
+
+struct verdict *admission_verdict(const struct plugin *plugin)
+{
+    struct verdict *verdict = tested_candidate(plugin)->verdict;
+    return verdict ? verdict : plugin->candidate->verdict;
+}
+
+/* Remedies name the precision, because each precision has its own kernels and its own verdict. */
+static const char *precision_of(const struct hw_device *device)
+{
+    return device->context->settings.value[SETTING_precision].text;
+}
+
+static bool is_first(struct hw_device *device, uint32_t flag)
+{
+    return !(atomic_fetch_or(&device->op_flags, flag) & flag);
+}
+
+/* Says why the program waits. */
+static void say_testing(struct hw_device *device)
+{
+    if (!is_first(device, OPS_TESTING_TOLD))
+        return;
+    pthread_mutex_lock(&device->context->lock);
+    const uint32_t forms = count_skipped(device, admission_verdict(device->plugin));
+    pthread_mutex_unlock(&device->context->lock);
+    log_line(&device->context->log, HW_LOG_WARN,
+             "testing ops of %s before their first use, which may take a while: each of "
+             "%u kinds of calls, once. HW_PROBE=full HW_PRECISION=%s hw status tests "
+             "all of them in advance",
+             device->name, (unsigned)forms, precision_of(device));
+}
+
+/* Warns only once, because further causes will be the same. */
+static void say_untested(struct hw_device *device, const struct op_form *form,
+                         const char *why)
+{
+    char dtypes[DTYPES_SIZE] = "";
+    write_form(form->op, form->dtype, dtypes);
+    log_line(&device->context->log,
+             is_first(device, OPS_UNTESTED_TOLD) ? HW_LOG_WARN : HW_LOG_DEBUG,
+             "%s (%s) is used on %s untested: there was no time for it in the admission "
+             "test, and now it cannot be tested: %s. Remedy: start the program again, or "
+             "test all with HW_PROBE=full HW_PRECISION=%s hw status",
+             hw_op_name(form->op), dtypes, device->name, why, precision_of(device));
+}
+
+static void say_tested(const struct hw_device *device, const struct op_form *form,
+                       const struct verdict *found)
+{
+    char dtypes[DTYPES_SIZE] = "";
+    write_form(form->op, form->dtype, dtypes);
+    log_line(&device->context->log, HW_LOG_INFO,
+             "%s (%s) was tested on %s before its first use: %u cases in %u ms",
+             hw_op_name(form->op), dtypes, device->name, (unsigned)found->tested,
+             (unsigned)(found->microseconds / 1000));
+}
+
+/* Whether the result is about this device: another device may have its index by now. */
+static bool is_about(struct candidate *candidate, uint32_t index)
+{
+    const struct verdict *found = candidate->verdict;
+    if (index >= found->device_count)
+        return stop(candidate, REASON_OTHER_DEVICES, NULL);
+    const char *fact = registry_differs(candidate->plugin, found, index);
+    if (fact)
+        return stop(candidate, REASON_OTHER_DEVICES,
+                    "the %s of its device %u has changed since the start", fact,
+                    (unsigned)index);
+    if (found->devices[index].fault)
+        return stop(candidate, REASON_DEVICE_FAILED, "%s", found->devices[index].fault);
+    if (found->untested && !found->tested && !found->withdrawn_count)
+        return stop(candidate, REASON_NO_MEMORY, "there is no memory for its cases");
+    return true;
+}
+
+/* Tests one form in hw-probe. Returns the result; or NULL, with the reason in the candidate. */
+static const struct verdict *try_only(struct hw_device *device, struct candidate *candidate,
+                                      const struct only *only)
+{
+    if (!climb_to_test(device->context, candidate, tested_candidate(device->plugin)))
+        return NULL;
+    candidate->stage = STAGE_PROBE;
+    say_testing(device);
+    child_test(device->context, candidate, only);
+    return !candidate->reason && is_about(candidate, only->device) ? candidate->verdict
+                                                                   : NULL;
+}
+
+static void add_result(struct hw_device *device, const struct only *only,
+                       const struct verdict *found)
+{
+    struct hw_context *context = device->context;
+    pthread_mutex_lock(&context->lock);
+    verdict_add(admission_verdict(device->plugin), only->device, &only->form, found);
+    pthread_mutex_unlock(&context->lock);
+    remember_more(context, tested_candidate(device->plugin), only, found);
+}
+
+void device_test(struct hw_device *device, const struct op_form *form)
+{
+    const struct only only = { (uint32_t)device->index, *form };
+    struct candidate *candidate = candidate_again(tested_candidate(device->plugin));
+    if (!candidate) {
+        say_untested(device, form, "out of memory");
+        return;
+    }
+    const struct verdict *found = try_only(device, candidate, &only);
+    if (!found) {
+        say_untested(device, form, message_of(candidate));
+    } else if (withdraw_on(device, found, OPS_UNTESTED)) {
+        say_untested(device, form, hw_message());
+    } else {
+        say_tested(device, form, found);
+        add_result(device, &only, found);
+    }
+    let_go(candidate);
+    candidate_free(candidate);
 }

@@ -2,6 +2,7 @@
 /* explain.c - the report about a context, as JSON. docs/explain.md has the schema. */
 #include "base/fork.h"
 #include "base/json.h"
+#include "open/admission.h"
 #include "open/apart.h"
 #include "open/config.h"
 #include "open/inventory.h"
@@ -11,7 +12,6 @@
 #include "run/args.h"
 #include "run/fallback.h"
 #include "run/queue.h"
-#include "run/untested.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -178,29 +178,29 @@ static void put_time(struct json *json, const char *key, int64_t time)
         json_string(json, key, NULL);
 }
 
-/* Writes the result of the admission test; null if there was none. */
-static void put_admission(struct json *json, const struct verdict *verdict,
-                          const struct plugin *plugin)
+/* Writes the result of the admission test; null if there was none. Later tests change it, under the
+ * context's lock. */
+static void put_admission(struct json *json, const struct catalog *found,
+                          const struct candidate *c)
 {
+    struct hw_context *context = found->context;
+    const struct verdict *verdict = c->plugin ? admission_verdict(c->plugin)
+                                              : latest(c)->verdict;
     if (!verdict || verdict->reason) {
         json_string(json, "admission", NULL);
         return;
     }
-    uint64_t tested = verdict->tested, untested = verdict->untested,
-             withdrawn = verdict->withdrawn_count, microseconds = verdict->microseconds;
-    for (const struct hw_device *d = plugin ? plugin->devices : NULL; d; d = d->next) {
-        const struct tested *since = tested_since(d);
-        tested += since ? since->tested : 0;
-        untested -= since ? since->settled : 0;
-        withdrawn += since ? since->withdrawn : 0;
-        microseconds += since ? since->microseconds : 0;
-    }
+    const bool alone = forked(context->generation);
+    if (!alone)
+        pthread_mutex_lock(&context->lock);
     json_open(json, "admission", '{');
-    json_number(json, "tested", tested);
-    json_number(json, "untested", untested);
-    json_number(json, "withdrawn", withdrawn);
-    json_number(json, "microseconds", microseconds);
+    json_number(json, "tested", verdict->tested);
+    json_number(json, "untested", verdict->untested);
+    json_number(json, "withdrawn", verdict->withdrawn_count);
+    json_number(json, "microseconds", verdict->microseconds);
     json_close(json, '}');
+    if (!alone)
+        pthread_mutex_unlock(&context->lock);
 }
 
 /* Writes the devices that the plugin hides: in the process that tried it, or in this one. */
@@ -254,7 +254,7 @@ static void put_candidate(struct json *json, const struct catalog *found,
     put_table(json, c->plugin);
     put_manifest(json, c->manifest);
     put_left_out(json, c);
-    put_admission(json, last->verdict ? last->verdict : c->verdict, c->plugin);
+    put_admission(json, found, c);
     apart_explain(json, c->plugin);
     json_open(json, "microseconds", '{');
     for (int i = 0; i < STAGE_COUNT; i++)

@@ -7,8 +7,8 @@
 #include "base/message.h"
 #include "open/verdict.h"
 #include "run/device.h"
+#include "run/op_state.h"
 #include "run/pool.h"
-#include "run/untested.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -110,6 +110,7 @@ enum hw_status registry_add(struct plugin *plugin, int32_t index,
     device->info = *info;
     snprintf(device->name, sizeof device->name, "%s:%d", plugin->candidate->name, index);
     pthread_mutex_init(&device->lock, NULL);
+    pthread_cond_init(&device->op_tested, NULL);
     while (*end)
         end = &(*end)->next;
     *end = device;
@@ -195,7 +196,8 @@ bool registry_matches(const struct plugin *plugin, const struct verdict *verdict
 static void device_free(struct hw_device *device)
 {
     device_sleep(device);
-    untested_free(device);
+    op_states_free(device);
+    pthread_cond_destroy(&device->op_tested);
     pthread_mutex_destroy(&device->lock);
     free(device->closed_counts);
     free(device);

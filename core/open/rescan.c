@@ -17,7 +17,6 @@
 #include "open/registry.h"
 #include "open/scan.h"
 #include "open/verdict.h"
-#include "run/demotion.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -74,9 +73,6 @@ void catalog_free_all(struct catalog *found)
 static void catalog_drop(struct catalog *found)
 {
     const struct plugin *end = found->older->plugins;
-    for (const struct plugin *plugin = found->plugins; plugin != end; plugin = plugin->next)
-        for (const struct hw_device *d = plugin->devices; d; d = d->next)
-            demotions_drop(d);
     close_plugins(found->plugins, end);
     catalog_free(found);
 }

@@ -9,11 +9,11 @@
 
 /* A further result of a check: properties of the operands that need more than a plain call. */
 enum trait {
-    TRAIT_ALWAYS = 1,  /* always set; some queues use it to check every call */
-    TRAIT_HOST = 2,    /* an operand lies in host memory */
-    TRAIT_STRIDED = 4, /* an operand's innermost extent is not contiguous */
-    TRAIT_EMPTY = 8,   /* the outputs are empty: there is nothing to do */
-    TRAIT_DEMOTED = 16 /* the op is demoted or untested on the device: see demotion.h */
+    TRAIT_ALWAYS = 1,   /* always set; some queues use it to check every call */
+    TRAIT_HOST = 2,     /* an operand lies in host memory */
+    TRAIT_STRIDED = 4,  /* an operand's innermost extent is not contiguous */
+    TRAIT_EMPTY = 8,    /* the outputs are empty: there is nothing to do */
+    TRAIT_REJECTED = 16 /* other devices compute the op: see op_state.h */
 };
 
 /* A check in progress. */

@@ -11,11 +11,11 @@
 #include "run/check.h"
 #include "run/device.h"
 #include "run/layout.h"
+#include "run/op_state.h"
 #include "run/queue.h"
 #include "run/stage.h"
 #include "run/support.h"
 #include "run/transfer.h"
-#include "run/untested.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

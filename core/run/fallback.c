@@ -7,9 +7,9 @@
 #include "run/fallback.h"
 
 #include "base/message.h"
-#include "run/demotion.h"
 #include "run/device.h"
 #include "run/layout.h"
+#include "run/op_state.h"
 #include "run/queue.h"
 #include "run/support.h"
 #include "run/transfer.h"
@@ -78,7 +78,6 @@ void fallback_notes_free(struct hw_context *context)
         context->fallbacks = note->next;
         free(note);
     }
-    demotions_free(context);
 }
 
 void explain_fallbacks(struct json *json, struct hw_context *context)
@@ -95,7 +94,7 @@ void explain_fallbacks(struct json *json, struct hw_context *context)
         json_close(json, '}');
     }
     json_close(json, ']');
-    explain_demotions(json, context);
+    explain_rejected(json, context);
 }
 
 /* ---- moving operands to the host and back ---- */

@@ -13,9 +13,9 @@
 #include "base/message.h"
 #include "run/args.h"
 #include "run/check.h"
-#include "run/demotion.h"
 #include "run/device.h"
 #include "run/fallback.h"
+#include "run/op_state.h"
 #include "run/queue.h"
 #include "run/signature.h"
 #include "run/support.h"
@@ -292,7 +292,7 @@ static enum hw_status replay(struct hw_queue *queue, const struct node *node)
         return call_now(queue, node->args);
     if (node->op == HW_NODE_DISCARD)
         return HW_OK;
-    if (!node->simple || check_demotion(queue->device, node->op, node->args))
+    if (!node->simple || check_rejected(queue->device, node->op, node->args))
         return hw_submit(queue, node->op, node->args, op_rows[node->op].size);
     int32_t answer = op_rows[node->op].call(queue, node->args);
     if (answer)
@@ -301,14 +301,14 @@ static enum hw_status replay(struct hw_queue *queue, const struct node *node)
     return HW_OK;
 }
 
-/* Whether the built segment has an op that has been demoted since. */
-static bool has_demoted(const struct hw_graph *graph, const struct segment *segment)
+/* Whether the built segment has an op that has been rejected since. */
+static bool has_rejected_op(const struct hw_graph *graph, const struct segment *segment)
 {
     const struct node *nodes = graph->nodes + segment->first;
     bool any = false;
     for (uint32_t i = 0; i < segment->count && !any; i++)
         any = is_op(&nodes[i]) &&
-              check_demotion(graph->device, nodes[i].op, nodes[i].args) != HW_OK;
+              check_rejected(graph->device, nodes[i].op, nodes[i].args) != HW_OK;
     return any;
 }
 
@@ -317,7 +317,8 @@ static enum hw_status launch(struct hw_graph *graph, struct segment *segment,
 {
     enum hw_status status = HW_OK;
     const struct node *nodes = graph->nodes + segment->first;
-    if (!segment->built || (has_demotions(graph->device) && has_demoted(graph, segment))) {
+    if (!segment->built ||
+        (has_rejected(graph->device) && has_rejected_op(graph, segment))) {
         for (uint32_t i = 0; i < segment->count && !status; i++)
             status = replay(queue, &nodes[i]);
         return status;

@@ -13,10 +13,10 @@
 #include "run/check.h"
 #include "run/copy.h"
 #include "run/fallback.h"
+#include "run/op_state.h"
 #include "run/queue.h"
 #include "run/route.h"
 #include "run/seen.h"
-#include "run/untested.h"
 
 /* ---- the table ---- */
 
@@ -112,7 +112,7 @@ enum hw_status submit_whole(struct hw_queue *queue, uint32_t op, const void *arg
     if (status)
         return status;
     if (!(check.traits & TRAIT_EMPTY) && admit(queue->device, op, args))
-        check.traits |= TRAIT_DEMOTED;
+        check.traits |= TRAIT_REJECTED;
     return check.traits & queue->cold_traits[op] ? route(queue, op, args, check.traits)
                                                  : submit_first(queue, args, &check);
 }

@@ -36,7 +36,7 @@ void queue_set_cold_traits(struct hw_queue *queue)
     const struct plugin *plugin = queue->device->plugin;
     const bool always = queue->recording || queue->flags & HW_QUEUE_SYNCHRONOUS;
     for (uint32_t op = 0; op < HW_OP_COUNT; op++) {
-        uint32_t cold_traits = TRAIT_EMPTY | TRAIT_DEMOTED;
+        uint32_t cold_traits = TRAIT_EMPTY | TRAIT_REJECTED;
         queue->submit[op] = queue->shadow ? shadow_submit : submit_for(op, !always);
         if (op != HW_OP_COPY) /* accepts any strides */
             cold_traits |= TRAIT_STRIDED;

@@ -80,7 +80,7 @@ struct seen_calls {
 struct hw_queue {
     /* Read by hw_submit(). */
     submit_any *submit[HW_OP_COUNT];
-    _Atomic uint32_t generation; /* of the process; NO_GENERATION: see demotion.c */
+    _Atomic uint32_t generation; /* of the process; NO_GENERATION: see op_state.c */
     uint64_t usable;             /* stamp_of() the queue when usable() was last true */
     bool host_tensors;           /* the device can access any host address */
     uint32_t cold_traits[HW_OP_COUNT]; /* bits of enum trait that take the cold path */

@@ -14,11 +14,11 @@
 #include "run/device.h"
 #include "run/fallback.h"
 #include "run/graph.h"
+#include "run/op_state.h"
 #include "run/queue.h"
 #include "run/scratch.h"
 #include "run/stage.h"
 #include "run/support.h"
-#include "run/untested.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* shadow.c - HW_SHADOW=1/N: the CPU plugin computes one in N calls of an op on a queue as well, on
  * copies of the operands, and the results are compared. An op with a wrong result is not tried
- * again on the device: see demotion.h.
+ * again on the device: see op_state.h.
  *
  * A queue that compares gets its own submit function when it is opened, so other queues need no
  * check for HW_SHADOW. */
@@ -10,9 +10,9 @@
 #include "base/message.h"
 #include "run/args.h"
 #include "run/check.h"
-#include "run/demotion.h"
 #include "run/device.h"
 #include "run/layout.h"
+#include "run/op_state.h"
 #include "run/queue.h"
 #include "run/tolerance.h"
 #include "run/transfer.h"

@@ -6,9 +6,9 @@
 #include "base/message.h"
 #include "run/args.h"
 #include "run/check.h"
-#include "run/demotion.h"
 #include "run/device.h"
 #include "run/layout.h"
+#include "run/op_state.h"
 
 #include <string.h>
 
@@ -18,7 +18,7 @@ enum hw_status plugin_supports(struct hw_device *device, uint32_t op, const void
     uint64_t scratch = 0;
     union plugin_op longer;
     enum hw_status status = args_known(device->plugin, op, args);
-    if (status || (status = check_demotion(device, op, args)))
+    if (status || (status = check_rejected(device, op, args)))
         return status;
     args = plugin_args(device->plugin, op, args, &longer);
     plugin_message_clear();

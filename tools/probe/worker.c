@@ -9,8 +9,8 @@
 #include "open/ladder.h"
 #include "open/registry.h"
 #include "run/args.h"
-#include "run/demotion.h"
 #include "run/device.h"
+#include "run/op_state.h"
 
 #include "verify.h"
 
@@ -152,9 +152,9 @@ static bool begin_case(void *user, uint32_t op, const char *test)
 
 static bool withdraw_finding(const struct worker *worker, const struct finding *finding)
 {
-    return withdraw(worker->device, &(struct withdrawal){ .op = finding->op,
-                                                          .dtypes = finding->dtype,
-                                                          .why = finding->why });
+    return op_withdraw(worker->device, &(struct withdrawal){ .op = finding->op,
+                                                             .dtypes = finding->dtype,
+                                                             .why = finding->why });
 }
 
 /* The op is withdrawn here as well: copies, which take operands to the device, then do without. */
