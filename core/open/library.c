@@ -6,15 +6,14 @@
  * Right afterwards the library gets its path as its name, for backtraces, debuggers and dladdr().
  *
  * The path is used if the library searches for libraries beside itself ($ORIGIN), and so needs its
- * path from the start, or if /proc does not show the descriptor. In either case, the loaded library
- * is compared with the file before it is used (open/mapped.c). */
+ * path from the start, or if /proc does not show the descriptor. Either way, the path must lead to
+ * the checked file before and after. */
 #define _GNU_SOURCE
 #include "open/library.h"
 
 #include "base/platform.h"
 #include "base/text.h"
 #include "object/object.h"
-#include "open/mapped.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -28,22 +27,29 @@
 
 /* ---- identity of files ---- */
 
+static bool same_time(const struct timespec *a, const struct timespec *b)
+{
+    return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
+}
+
+/* Whether it is the same file with the same contents. */
 static bool same_file(const struct stat *a, const struct stat *b)
 {
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
-           a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
-           a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+           same_time(&a->st_mtim, &b->st_mtim);
 }
 
 /* Checks that the path still leads to the checked file. Only root and the user can have changed the
- * path (trust.c), but they do so when they install software. */
+ * path (trust.c), but they do so when they install software. A file that was moved away and back
+ * has another time of change. */
 static bool is_still(struct candidate *candidate, const struct stat *checked)
 {
     struct stat named;
     if (stat(candidate->real, &named))
         return stop(candidate, is_shortage(errno) ? REASON_NO_MEMORY : REASON_CHANGED_FILE,
                     "%s: %s", candidate->real, strerror(errno));
-    return same_file(checked, &named) || stop(candidate, REASON_CHANGED_FILE, NULL);
+    return (same_file(checked, &named) && same_time(&checked->st_ctim, &named.st_ctim)) ||
+           stop(candidate, REASON_CHANGED_FILE, NULL);
 }
 
 /* ---- loaded libraries, which are never unloaded ---- */
@@ -54,6 +60,7 @@ struct loaded {
     struct stat file;
     char *name;       /* its path */
     char *first_name; /* its first name in the system's loader; NULL: the path */
+    bool other;       /* it may be the code of another file that was at the path */
 };
 
 static struct loaded *_Atomic all;
@@ -235,14 +242,14 @@ static bool is_another(struct candidate *candidate, const char *message)
     return false;
 }
 
-/* Whether the code came from the file. With a path, the system's loader may have found another
- * file; with any name, it may have returned a library that the process had before. */
-static bool came_from(struct candidate *candidate, const struct loaded *entry)
+/* Like is_still(), after loading: the code now stays in the process. */
+static bool is_still_loaded(struct candidate *candidate, const struct stat *checked)
 {
-    const void *function = dlsym(entry->library, "hw_plugin_entry");
-    return (function && mapped_from(function, candidate->fd, &entry->file)) ||
-           is_another(candidate, "the file changed while it was loaded, and the process "
-                                 "has the code of the other file");
+    if (is_still(candidate, checked))
+        return true;
+    if (candidate->reason == REASON_CHANGED_FILE)
+        set_remedy(candidate, "Restart the program");
+    return false;
 }
 
 static bool load_entry(struct candidate *candidate, struct loaded *entry)
@@ -253,8 +260,6 @@ static bool load_entry(struct candidate *candidate, struct loaded *entry)
     entry->library = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!entry->library)
         return load_failed(candidate, name);
-    if (!came_from(candidate, entry))
-        return false;
     if (named)
         rename_library(entry, name);
     return true;
@@ -269,8 +274,10 @@ static const struct loaded *load_new(struct candidate *candidate, const struct s
         loaded_free(entry);
         return NULL;
     }
+    const bool still = is_still_loaded(candidate, file);
+    entry->other = candidate->reason == REASON_CHANGED_FILE && !entry->first_name;
     keep(entry);
-    return entry;
+    return still ? entry : NULL;
 }
 
 /* A plugin is loaded once and stays loaded: a new version of it needs a new process. */
@@ -280,21 +287,11 @@ static const struct loaded *load_or_find(struct candidate *candidate,
     const struct loaded *before = find(candidate->real, file);
     if (!before)
         return load_new(candidate, file);
-    if (same_file(&before->file, file))
+    if (same_file(&before->file, file) && !before->other)
         return before;
     is_another(candidate,
                "the process still has the code of an earlier version of the file");
     return NULL;
-}
-
-/* Like is_still(), after loading: the code now stays in the process. */
-static bool is_still_loaded(struct candidate *candidate, const struct stat *checked)
-{
-    if (is_still(candidate, checked))
-        return true;
-    if (candidate->reason == REASON_CHANGED_FILE)
-        set_remedy(candidate, "Restart the program");
-    return false;
 }
 
 void *library_load(struct candidate *candidate)
@@ -308,7 +305,5 @@ void *library_load(struct candidate *candidate)
     if (!is_still(candidate, &checked))
         return NULL;
     const struct loaded *entry = load_or_find(candidate, &checked);
-    const bool good = entry && is_still_loaded(candidate, &checked) &&
-                      check_linked(candidate, entry->library);
-    return good ? entry->library : NULL;
+    return entry && check_linked(candidate, entry->library) ? entry->library : NULL;
 }
