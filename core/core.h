@@ -114,7 +114,7 @@ struct unselected {
  * devices. A catalog does not change once it is published: see catalog_of(). All catalogs are kept
  * until hw_close(), because any thread may be reading one. */
 struct catalog {
-    struct catalog *older; /* the one before it */
+    struct catalog *previous; /* for hw_close(), which frees all */
     struct hw_context *context;
     struct directory *directories; /* open/scan.h: the directories that were searched */
     struct candidate *candidates;  /* open/candidate.h: the files in these directories */
@@ -166,6 +166,12 @@ struct hw_context {
 static inline const struct catalog *catalog_of(const struct hw_context *context)
 {
     return atomic_load_explicit(&context->found, memory_order_acquire);
+}
+
+/* Whether hw_open() is making this catalog. */
+static inline bool catalog_is_first(const struct catalog *found)
+{
+    return catalog_of(found->context) == found;
 }
 
 #endif

@@ -100,9 +100,11 @@ static enum hw_status apply(struct hw_device *device, const struct verdict *verd
 
 enum hw_status admission_apply(const struct catalog *found)
 {
+    const uint32_t known = catalog_is_first(found)
+                               ? 0
+                               : catalog_of(found->context)->device_count;
     enum hw_status status = HW_OK;
-    for (uint32_t i = found->older ? found->older->device_count : 0;
-         i < found->device_count && !status; i++) {
+    for (uint32_t i = known; i < found->device_count && !status; i++) {
         struct hw_device *device = found->devices[i];
         if (device->plugin->candidate->verdict)
             status = apply(device, device->plugin->candidate->verdict);

@@ -44,10 +44,6 @@ const char *stage_name(enum stage stage);
 /* Finds a reason by its code; "" is REASON_NONE. False if there is none. */
 bool reason_named(const char *code, enum reason *reason);
 
-/* Whether the file of a plugin that is in use has changed, by hw_rescan(). Such a plugin is carried
- * over from the older catalog, and its file is not examined again. */
-enum carried { NOT_CARRIED, CARRIED_SAME, CARRIED_CHANGED, CARRIED_GONE };
-
 #define LOADED_MAX 16 /* more than a plugin needs */
 
 /* A device that a plugin found but hides, and why. */
@@ -97,8 +93,22 @@ struct candidate {
     int turn;              /* the lock of the process that tries it: turn.h; or -1 */
     int hold;              /* the lock of the thread that binds it; or -1 */
     struct plugin *plugin; /* set if it has devices or is being loaded */
-    enum carried carried;  /* set if its plugin is in use since an older catalog */
 };
+
+/* Whether hw_rescan() lists the candidate for a plugin that it leaves as it is (rescan.c). */
+static inline bool is_in_use(const struct candidate *candidate)
+{
+    return candidate->plugin && candidate->plugin->candidate != candidate &&
+           !candidate->verdict;
+}
+
+/* Whether a plugin whose bind had failed has been tried again with success, with the same
+ * devices. */
+static inline bool is_revived(const struct candidate *candidate)
+{
+    return candidate->plugin && candidate->plugin->candidate != candidate &&
+           candidate->verdict && !plugin_is_alive(candidate->plugin);
+}
 
 /* Stops the candidate. `format` describes the fault; NULL uses the sentence of the reason.
  * Returns false, for: return stop(candidate, REASON_EMPTY, NULL). */

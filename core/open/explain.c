@@ -219,21 +219,23 @@ static void put_left_out(struct json *json, const struct candidate *c)
     json_close(json, ']');
 }
 
-/* Writes whether the file of a plugin in use has changed; null if the file was examined. */
-static void put_carried(struct json *json, enum carried carried)
+/* Writes what has become of the file of a plugin; null if it is the file that was examined. */
+static void put_kept(struct json *json, const struct candidate *examined)
 {
-    static const char *const names[] = {
-        [CARRIED_SAME] = "same", [CARRIED_CHANGED] = "changed", [CARRIED_GONE] = "gone"
-    };
-    json_string(json, "kept", carried ? names[carried] : NULL);
+    struct candidate now = { .path = examined->path };
+    candidate_look(&now);
+    const char *kept = !now.inode ? "its file is gone"
+                       : !candidate_same(&now, examined)
+                           ? "its file has changed since it was examined"
+                           : NULL;
+    json_string(json, "kept", examined->plugin ? kept : NULL);
 }
 
-/* Writes a candidate. For a plugin that was in use at hw_rescan(), only "kept" is from then; the
- * rest is from when the plugin was found. */
+/* Writes a candidate; for a plugin in use, the candidate from which it was made. */
 static void put_candidate(struct json *json, const struct catalog *found,
                           const struct candidate *listed)
 {
-    const struct candidate *c = listed->carried ? listed->plugin->candidate : listed;
+    const struct candidate *c = is_in_use(listed) ? listed->plugin->candidate : listed;
     const struct candidate *last = latest(c);
     json_open(json, NULL, '{');
     json_string(json, "file", c->path);
@@ -245,7 +247,7 @@ static void put_candidate(struct json *json, const struct catalog *found,
     json_string(json, "reason", last->reason ? reason_rows[last->reason].code : NULL);
     json_string(json, "message", last->reason ? message_of(last) : NULL);
     json_string(json, "remedy", last->reason ? remedy_of(last) : NULL);
-    put_carried(json, listed->carried);
+    put_kept(json, last);
     json_bool(json, "bound", c->plugin && plugin_is_bound(c->plugin));
     json_bool(json, "locked", c->locked);
     json_bool(json, "recalled", c->recalled);

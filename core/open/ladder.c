@@ -95,24 +95,20 @@ bool climb_checks(struct hw_context *context, struct candidate *candidate)
     return good;
 }
 
-/* Loads and starts the plugin while no other thread binds one. In hw_open() there is no other
- * thread. */
+/* Loads and starts the plugin while no other thread binds one. */
 static bool start_alone(struct hw_context *context, struct candidate *candidate)
 {
-    const bool others = candidate->found->older != NULL;
-    if (others)
-        pthread_mutex_lock(&context->binding);
+    pthread_mutex_lock(&context->binding);
     const bool good = load_and_start(context, candidate);
-    if (others)
-        pthread_mutex_unlock(&context->binding);
+    pthread_mutex_unlock(&context->binding);
     return good;
 }
 
-/* Returns the older catalog's plugin of this name if its bind failed and a new probe has found the
- * same devices: these can be used again. Otherwise NULL. */
+/* Returns the plugin of this name if its bind failed and a new probe has found the same devices:
+ * these can be used again. Otherwise NULL. */
 static struct plugin *revived(const struct candidate *candidate)
 {
-    struct plugin *plugin = plugin_named(candidate->found->older, candidate->name);
+    struct plugin *plugin = plugin_named(candidate->found, candidate->name);
     return plugin && !plugin_is_alive(plugin) && candidate->verdict &&
                    registry_matches(plugin, candidate->verdict)
                ? plugin
@@ -241,7 +237,7 @@ static void probe_elsewhere(struct catalog *found)
         count += c->passed;
     struct candidate **list = calloc(count + 1, sizeof *list);
     for (struct candidate *c = found->candidates; c; c = c->next) {
-        if (!c->passed || c->carried)
+        if (!c->passed || is_in_use(c))
             continue;
         c->stage = STAGE_PROBE;
         if (recall(context, c))
@@ -254,29 +250,28 @@ static void probe_elsewhere(struct catalog *found)
     try_in_turn(context, list, some);
     free(list);
     for (struct candidate *c = found->candidates; c; c = c->next)
-        if (!c->carried)
+        if (!is_in_use(c))
             settle_own(context, c);
 }
 
-/* Whether the older catalog has the same reason for this file. */
+/* Whether an earlier search has found the same reason for this file. */
 static bool is_old_news(const struct candidate *candidate)
 {
-    const struct catalog *older = candidate->found->older;
-    const struct candidate *c = older ? older->candidates : NULL;
+    const struct candidate *c = catalog_of(candidate->found->context)->candidates;
     while (c && strcmp(c->path, candidate->path) != 0)
         c = c->next;
-    return c && c->reason == candidate->reason;
+    return !catalog_is_first(candidate->found) && c && c->reason == candidate->reason;
 }
 
 void climb_all(struct catalog *found)
 {
     struct hw_context *context = found->context;
     for (struct candidate *c = found->candidates; c; c = c->next)
-        c->passed = c->carried || (climb_checks(context, c) && check_lock(context, c));
+        c->passed = is_in_use(c) || (climb_checks(context, c) && check_lock(context, c));
     if (context->settings.probe_child)
         probe_elsewhere(found);
     for (struct candidate *c = found->candidates; c; c = c->next)
-        if (!c->carried && !climb_rest(context, c))
+        if (!is_in_use(c) && !climb_rest(context, c))
             say_stopped(context, c, is_broken(c) && !is_old_news(c));
 }
 

@@ -48,9 +48,9 @@ static bool is_replaced(const struct catalog *found, const struct hw_device *dev
 /* Whether the device was selected before. It stays selected, because it may be in use. */
 static bool was_selected(const struct catalog *found, const struct hw_device *device)
 {
-    const struct catalog *older = found->older;
-    for (uint32_t i = 0; older && i < older->device_count; i++)
-        if (older->devices[i] == device)
+    const struct catalog *before = catalog_of(found->context);
+    for (uint32_t i = 0; i < before->device_count; i++)
+        if (before->devices[i] == device)
             return true;
     return false;
 }
@@ -91,7 +91,7 @@ static bool same_hardware(const struct hw_device *a, const struct hw_device *b)
 static bool is_usable(const struct catalog *found, const struct hw_device *device)
 {
     const struct candidate *candidate = found->candidates;
-    while (candidate && (candidate->plugin != device->plugin || candidate->reason))
+    while (candidate && (candidate->plugin != device->plugin || !is_revived(candidate)))
         candidate = candidate->next;
     return candidate || plugin_is_alive(device->plugin);
 }
@@ -107,11 +107,11 @@ static bool shadows(const struct catalog *found, const struct hw_device *other,
 static const struct hw_device *shadow_of(const struct catalog *found,
                                          const struct hw_device *device)
 {
-    const struct catalog *older = found->older;
-    for (uint32_t i = 0; older && i < older->device_count; i++)
-        if (shadows(found, older->devices[i], device) &&
-            !is_replaced(found, older->devices[i]))
-            return older->devices[i];
+    const struct catalog *before = catalog_of(found->context);
+    for (uint32_t i = 0; i < before->device_count; i++)
+        if (shadows(found, before->devices[i], device) &&
+            !is_replaced(found, before->devices[i]))
+            return before->devices[i];
     for (uint32_t i = 0; i < found->order_count; i++)
         if (shadows(found, found->order[i], device))
             return found->order[i];
@@ -227,11 +227,11 @@ static void leave_judge_last(struct catalog *found)
 
 void pick_end(struct catalog *found)
 {
-    const struct catalog *older = found->older;
-    if (older && found->context->settings.shadow)
+    const struct catalog *before = catalog_of(found->context);
+    if (before != found && found->context->settings.shadow)
         leave_judge_last(found);
-    for (uint32_t i = 0; older && i < older->device_count; i++)
-        found->devices[found->device_count++] = older->devices[i];
+    for (uint32_t i = 0; before != found && i < before->device_count; i++)
+        found->devices[found->device_count++] = before->devices[i];
     for (uint32_t i = 0; i < found->order_count; i++)
         if (!was_selected(found, found->order[i]))
             found->devices[found->device_count++] = found->order[i];

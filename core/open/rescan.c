@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* rescan.c - hw_rescan(): searches the directories again and publishes a new catalog. Other threads
- * compute at the same time, so nothing that they may use is changed or freed. Usable plugins are
- * carried over as they are, with their devices. */
+ * compute at the same time, so nothing that they may use is changed or freed. Only new files and
+ * files that had failed are tried; plugins in use are listed as they are, with their devices. */
 #define _POSIX_C_SOURCE 200809L
 #include "open/rescan.h"
 
@@ -29,8 +29,8 @@ struct catalog *catalog_create(struct hw_context *context)
     if (!found)
         return NULL;
     found->context = context;
-    found->older = atomic_load(&context->found);
-    found->plugins = found->older ? found->older->plugins : NULL;
+    found->previous = atomic_load(&context->found);
+    found->plugins = found->previous ? found->previous->plugins : NULL;
     return found;
 }
 
@@ -63,17 +63,16 @@ void catalog_free_all(struct catalog *found)
     if (found)
         close_plugins(found->plugins, NULL);
     while (found) {
-        struct catalog *older = found->older;
+        struct catalog *previous = found->previous;
         catalog_free(found);
-        found = older;
+        found = previous;
     }
 }
 
 /* Frees a catalog that was not published. */
 static void catalog_drop(struct catalog *found)
 {
-    const struct plugin *end = found->older->plugins;
-    close_plugins(found->plugins, end);
+    close_plugins(found->plugins, catalog_of(found->context)->plugins);
     catalog_free(found);
 }
 
@@ -85,50 +84,34 @@ static bool has_path(const struct candidate *candidate, const struct plugin *plu
            candidate->explicit_file == plugin->candidate->explicit_file;
 }
 
-static struct candidate *file_of(const struct catalog *found, const struct plugin *plugin)
+/* Lists the plugin in the place of its file, or at the end if the file is gone. A plugin whose bind
+ * failed is not listed if its file exists: that file is examined again. */
+static bool list_plugin(struct catalog *found, struct plugin *plugin)
 {
-    struct candidate *candidate = found->candidates;
-    while (candidate && !has_path(candidate, plugin))
-        candidate = candidate->next;
-    return candidate;
+    struct candidate **at = &found->candidates;
+    while (*at && !has_path(*at, plugin))
+        at = &(*at)->next;
+    struct candidate *file = *at;
+    if (file && !plugin_is_alive(plugin))
+        return true;
+    struct candidate *used = candidate_again(plugin->candidate);
+    if (!used)
+        return false;
+    used->found = found;
+    used->next = file ? file->next : NULL;
+    *at = used;
+    if (file)
+        candidate_free(file);
+    return true;
 }
 
-/* Carries a plugin over. Compares its file with the file that was examined last. */
-static void carry(struct candidate *candidate, struct plugin *plugin)
+/* Lists all plugins, except plugins that another version has replaced. */
+static enum hw_status list_plugins(struct catalog *found)
 {
-    const struct candidate *outcome = atomic_load(&plugin->outcome);
-    const struct candidate *known = outcome ? outcome : plugin->candidate;
-    candidate->plugin = plugin;
-    candidate->reason = REASON_NONE;
-    memcpy(candidate->name, plugin->candidate->name, sizeof candidate->name);
-    candidate->carried = !candidate->inode                  ? CARRIED_GONE
-                         : candidate_same(candidate, known) ? CARRIED_SAME
-                                                            : CARRIED_CHANGED;
-}
-
-/* Carries over all plugins, except a plugin whose bind failed and whose file exists: that file is
- * examined again. */
-static enum hw_status carry_all(struct catalog *found)
-{
-    for (struct plugin *p = found->plugins; p; p = p->next) {
-        struct candidate *file = file_of(found, p);
-        if (plugin_named(found, p->candidate->name) != p)
-            continue; /* replaced by another version */
-        if (!file && !(file = scan_gone(found, p->candidate)))
+    for (struct plugin *p = found->plugins; p; p = p->next)
+        if (plugin_named(found, p->candidate->name) == p && !list_plugin(found, p))
             return fail(HW_NO_MEMORY, "out of memory for the list of plugins");
-        if (plugin_is_alive(p) || !file->inode)
-            carry(file, p);
-    }
     return HW_OK;
-}
-
-static void say_carried(const struct catalog *found)
-{
-    for (const struct candidate *c = found->candidates; c; c = c->next)
-        if (c->carried == CARRIED_CHANGED || c->carried == CARRIED_GONE)
-            log_line(&found->context->log, HW_LOG_INFO,
-                     "%s %s; the plugin stays in use as it is", c->path,
-                     c->carried == CARRIED_GONE ? "is gone" : "has changed");
 }
 
 /* ---- is there anything new? ---- */
@@ -138,16 +121,11 @@ static bool same_text(const char *a, const char *b)
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-static enum carried how_carried(const struct candidate *candidate)
-{
-    return candidate->carried ? candidate->carried : CARRIED_SAME;
-}
-
 /* Does not compare the messages of equal verdicts: they say how long ago the plugin was tried. */
 static bool same_candidate(const struct candidate *a, const struct candidate *b)
 {
     return strcmp(a->path, b->path) == 0 && a->plugin == b->plugin &&
-           a->reason == b->reason && how_carried(a) == how_carried(b) &&
+           a->reason == b->reason &&
            ((a->retry && a->retry == b->retry) || same_text(a->message, b->message));
 }
 
@@ -180,21 +158,15 @@ static bool same_selection(const struct catalog *a, const struct catalog *b)
     return true;
 }
 
-/* Whether a plugin whose bind failed has been tried again with success, with the same devices. */
-static bool is_revived(const struct candidate *candidate)
-{
-    return !candidate->carried && candidate->plugin && !plugin_is_alive(candidate->plugin);
-}
-
 /* Keep the old catalog if nothing changed: polling must not grow memory. */
 static bool is_news(const struct catalog *found)
 {
-    const struct catalog *older = found->older;
+    const struct catalog *before = catalog_of(found->context);
     for (const struct candidate *c = found->candidates; c; c = c->next)
         if (is_revived(c))
             return true;
-    return found->plugins != older->plugins || !same_files(found, older) ||
-           !same_selection(found, older) || !same_text(found->error, older->error);
+    return found->plugins != before->plugins || !same_files(found, before) ||
+           !same_selection(found, before) || !same_text(found->error, before->error);
 }
 
 /* ---- searching ---- */
@@ -225,7 +197,7 @@ static enum hw_status look(struct catalog *found)
 {
     enum hw_status status = settle(found, scan(found));
     if (!status)
-        status = carry_all(found);
+        status = list_plugins(found);
     if (status)
         return status;
     climb_all(found);
@@ -251,7 +223,8 @@ static void revive(const struct catalog *found)
 
 static void say_new(const struct catalog *found)
 {
-    for (uint32_t i = found->older->device_count; i < found->device_count; i++)
+    for (uint32_t i = catalog_of(found->context)->device_count; i < found->device_count;
+         i++)
         log_line(&found->context->log, HW_LOG_INFO, "%s: %s (new)", found->devices[i]->name,
                  found->devices[i]->info.name);
 }
@@ -264,7 +237,6 @@ static enum hw_status rescan(struct hw_context *context)
     const enum hw_status status = look(found);
     const bool news = !status && is_news(found);
     if (news) {
-        say_carried(found);
         say_new(found);
         revive(found);
         atomic_store_explicit(&context->found, found, memory_order_release);

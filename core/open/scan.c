@@ -146,7 +146,7 @@ bool first_of_name(struct hw_context *context, struct candidate *candidate)
         if (was_tried(other))
             return stop(candidate, REASON_SHADOWED, "%s comes first", other->path);
     }
-    const struct plugin *used = plugin_named(candidate->found->older, candidate->name);
+    const struct plugin *used = plugin_named(candidate->found, candidate->name);
     return !used || !plugin_is_alive(used) ||
            stop(candidate, REASON_SHADOWED, "%s is in use", used->candidate->path);
 }
@@ -191,20 +191,6 @@ static enum hw_status add_candidate(struct catalog *found, const char *directory
         }
     *end = candidate;
     return HW_OK;
-}
-
-struct candidate *scan_gone(struct catalog *found, const struct candidate *before)
-{
-    struct candidate *gone = candidate_create(found, "", before->path,
-                                              before->explicit_file);
-    struct candidate **end = &found->candidates;
-    if (!gone)
-        return NULL;
-    while (*end)
-        end = &(*end)->next;
-    gone->inode = 0; /* even if the file is there again: it was not listed */
-    *end = gone;
-    return gone;
 }
 
 static struct directory *add_directory(struct catalog *found, const char *path,

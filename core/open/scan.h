@@ -19,9 +19,6 @@ struct directory {
 enum hw_status scan(struct catalog *found);
 /* Adds the candidate of one file. */
 enum hw_status scan_file(struct catalog *found, const char *path, const char *source);
-/* Adds a candidate for a file that does not exist any more; `before` is the earlier candidate. NULL
- * if memory runs out. */
-struct candidate *scan_gone(struct catalog *found, const struct candidate *before);
 void scan_free(struct catalog *found);
 
 /* The plugin of that name that was found last; or NULL. `found` may be NULL. */

@@ -276,7 +276,7 @@ static enum hw_status selector_failed(const struct catalog *found,
 static void warn_unknown(struct catalog *found, const struct selector *selector,
                          enum setting setting)
 {
-    if (found->older) /* hw_open() has said it */
+    if (!catalog_is_first(found)) /* hw_open() has said it */
         return;
     unknown_selector(found, selector, setting);
     log_line(&found->context->log, HW_LOG_WARN, "%s", hw_message());
@@ -430,5 +430,5 @@ enum hw_status select_devices(struct catalog *found)
         return nothing_selected(found);
     note_named(found, list);
     note_named(found, &found->context->selection->require);
-    return found->older ? HW_OK : check_required(found);
+    return catalog_is_first(found) ? check_required(found) : HW_OK;
 }

@@ -202,7 +202,7 @@ HW_EXPORT enum hw_status hw_open(const struct hw_options *options,
  * Nothing that is in use changes. Devices stay valid and keep their index for hw_device_at(); new
  * devices are appended. hw_device_default(), hw_device_find() and fallbacks follow the order of
  * preference of all devices. A plugin whose file was replaced or removed stays in use as it was
- * loaded, and hw_explain() reports it as "kept". A plugin that failed when a device was first used
+ * loaded, and hw_explain() says so under "kept". A plugin that failed when a device was first used
  * is tried again; if it works, its devices can be used again.
  *
  * Any thread may call it while others use the context, but not during hw_close(). Concurrent calls

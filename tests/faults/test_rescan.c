@@ -101,7 +101,8 @@ static void expect_file(struct hw_context *context, const char *path, const char
     const json_t *entry = candidate(json, path);
     if (!entry)
         fail_msg("%s is not listed", path);
-    if (strcmp(text_of(entry, "reason"), reason) || strcmp(text_of(entry, "kept"), kept))
+    if (strcmp(text_of(entry, "reason"), reason) ||
+        (*kept ? !strstr(text_of(entry, "kept"), kept) : *text_of(entry, "kept") != 0))
         fail_msg("%s: reason \"%s\" (%s), kept \"%s\"; not \"%s\" and \"%s\"", path,
                  text_of(entry, "reason"), text_of(entry, "message"),
                  text_of(entry, "kept"), reason, kept);
@@ -146,7 +147,7 @@ static void new_file_appears(void **state)
         assert_null(hw_device_at(context, 2));
         assert_int_equal(use(find(context, "titled")), HW_OK);
         assert_int_equal(use(good), HW_OK);
-        expect_file(context, file_of("good"), "", "same");
+        expect_file(context, file_of("good"), "", "");
         expect_file(context, file_of("titled"), "", "");
         rescan(context);
         assert_int_equal(hw_device_count(context), 2);
@@ -200,7 +201,7 @@ static void broken_file_is_mended(void **state)
     put("titled");
     rescan(context);
     expect_file(context, file_of("titled"), "", "");
-    expect_file(context, file_of("view"), "", "same");
+    expect_file(context, file_of("view"), "", "");
     assert_int_equal(hw_device_count(context), 4);
     for (uint32_t i = 0; i < 4; i++)
         assert_int_equal(use(hw_device_at(context, i)), HW_OK);
@@ -247,7 +248,7 @@ static void named_file_appears(void **state)
     expect_file(context, file_of("titled"), "", "");
     assert_int_equal(unlink(file_of("titled")), 0);
     rescan(context);
-    expect_file(context, file_of("titled"), "", "gone");
+    expect_file(context, file_of("titled"), "", "its file is gone");
     hw_close(context);
 }
 
@@ -263,14 +264,15 @@ static void file_in_use_may_vanish_or_change(void **state)
     assert_int_equal(use(good), HW_OK);
     assert_int_equal(use(titled), HW_OK);
     assert_int_equal(unlink(file_of("titled")), 0);
+    expect_file(context, file_of("titled"), "", "its file is gone");
     rescan(context);
-    expect_file(context, file_of("titled"), "", "gone");
+    expect_file(context, file_of("titled"), "", "its file is gone");
     put("titled");
     assert_int_equal(unlink(file_of("good")), 0);
     put("good");
     rescan(context);
-    expect_file(context, file_of("titled"), "", "changed");
-    expect_file(context, file_of("good"), "", "changed");
+    expect_file(context, file_of("titled"), "", "its file has changed");
+    expect_file(context, file_of("good"), "", "its file has changed");
     assert_int_equal(hw_device_count(context), 2);
     assert_ptr_equal(find(context, "good"), good);
     assert_ptr_equal(find(context, "titled"), titled);
@@ -294,7 +296,7 @@ static void plugin_in_use_shadows_others(void **state)
     put_plugin(lair("%s-first", directory), "good");
     rescan(context);
     expect_file(context, lair("%s-first/hw_good.so", directory), "shadowed", "");
-    expect_file(context, file_of("good"), "", "same");
+    expect_file(context, file_of("good"), "", "");
     assert_int_equal(hw_device_count(context), 1);
     assert_ptr_equal(find(context, "good"), good);
     hw_close(context);

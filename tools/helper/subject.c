@@ -86,6 +86,7 @@ void subject_begin(struct subject *subject, const struct request *request,
                                  .verdict = verdict,
                                  .context = { .settings = request->settings } };
     pthread_mutex_init(&context->lock, NULL);
+    pthread_mutex_init(&context->binding, NULL);
     pthread_mutex_init(&context->log.lock, NULL);
     context->generation = watch_forks();
     context->log.level = request->settings.log_level;
