@@ -54,11 +54,11 @@ static bool read_abi(struct reading *reading, const char *value)
     struct manifest *manifest = reading->manifest;
     const char *text = value;
     if (reading->has_abi)
-        return refuse(reading, FAULT_MANIFEST_ABI, "abi occurs twice", value);
+        return refuse(reading, FAULT_BAD_MANIFEST, "abi occurs twice", value);
     if (!read_number(&text, &manifest->abi_min) || *text++ != '-' ||
         !read_number(&text, &manifest->abi_max) || *text || manifest->abi_min == 0 ||
         manifest->abi_min > manifest->abi_max)
-        return refuse(reading, FAULT_MANIFEST_ABI,
+        return refuse(reading, FAULT_BAD_MANIFEST,
                       "abi must be a range of versions, such as 1-1", value);
     return reading->has_abi = true;
 }
@@ -66,9 +66,9 @@ static bool read_abi(struct reading *reading, const char *value)
 static bool read_name(struct reading *reading, const char *value)
 {
     if (reading->has_name)
-        return refuse(reading, FAULT_MANIFEST_NAME, "name occurs twice", value);
+        return refuse(reading, FAULT_BAD_MANIFEST, "name occurs twice", value);
     if (!name_valid(value, strlen(value)))
-        return refuse(reading, FAULT_MANIFEST_NAME,
+        return refuse(reading, FAULT_BAD_MANIFEST,
                       "name must be 1 to 31 characters of a-z, 0-9, _ and -", value);
     memcpy(reading->manifest->name, value, strlen(value) + 1);
     return reading->has_name = true;
@@ -79,9 +79,9 @@ static bool read_rank(struct reading *reading, const char *value)
     const char *text = value;
     uint32_t rank;
     if (reading->has_rank)
-        return refuse(reading, FAULT_MANIFEST_RANK, "rank occurs twice", value);
+        return refuse(reading, FAULT_BAD_MANIFEST, "rank occurs twice", value);
     if (!read_number(&text, &rank) || *text || rank > 1000)
-        return refuse(reading, FAULT_MANIFEST_RANK, "rank must be a number from 0 to 1000",
+        return refuse(reading, FAULT_BAD_MANIFEST, "rank must be a number from 0 to 1000",
                       value);
     reading->manifest->rank = (int32_t)rank;
     return reading->has_rank = true;
@@ -92,9 +92,9 @@ static bool read_title(struct reading *reading, const char *value)
 {
     size_t length = strlen(value);
     if (*reading->manifest->title)
-        return refuse(reading, FAULT_MANIFEST_TITLE, "title occurs twice", value);
+        return refuse(reading, FAULT_BAD_MANIFEST, "title occurs twice", value);
     if (length == 0 || length >= NAME_SIZE || value[0] == ' ' || value[length - 1] == ' ')
-        return refuse(reading, FAULT_MANIFEST_TITLE,
+        return refuse(reading, FAULT_BAD_MANIFEST,
                       "title must be 1 to 31 bytes without spaces around them", value);
     reading->manifest->title = value;
     return true;
@@ -149,11 +149,11 @@ static bool read_match(struct reading *reading, const char *value)
     int32_t vendor, device;
     if (strncmp(value, "pci:", 4) == 0)
         return manifest_pci_rule(value, &vendor, &device) ||
-               refuse(reading, FAULT_MANIFEST_MATCH,
+               refuse(reading, FAULT_BAD_MANIFEST,
                       "match must be pci:VENDOR:DEVICE, each four hexadecimal digits or *",
                       value);
     return strncmp(value, "node:", 5) != 0 || value[5] == '/' ||
-           refuse(reading, FAULT_MANIFEST_MATCH, "match must be node: and an absolute path",
+           refuse(reading, FAULT_BAD_MANIFEST, "match must be node: and an absolute path",
                   value);
 }
 
@@ -233,7 +233,7 @@ enum manifest_fault manifest_parse(struct manifest *manifest, const char *text,
     }
     if (!reading.has_abi || !reading.has_name) {
         snprintf(why, size, "it has no %s", reading.has_abi ? "name" : "abi");
-        return reading.has_abi ? FAULT_MANIFEST_NAME : FAULT_MANIFEST_ABI;
+        return FAULT_BAD_MANIFEST;
     }
     return MANIFEST_GOOD;
 }

@@ -15,13 +15,7 @@
 #define MANIFEST_BYTES 4096
 
 /* Faults of a manifest: X(NAME, code), with the code that `hw explain` shows. */
-#define MANIFEST_FAULTS(X)                                                                 \
-    X(BAD_MANIFEST, "bad-manifest")                                                        \
-    X(MANIFEST_ABI, "manifest-abi")                                                        \
-    X(MANIFEST_NAME, "manifest-name")                                                      \
-    X(MANIFEST_RANK, "manifest-rank")                                                      \
-    X(MANIFEST_TITLE, "manifest-title")                                                    \
-    X(MANIFEST_MATCH, "manifest-match")
+#define MANIFEST_FAULTS(X) X(BAD_MANIFEST, "bad-manifest")
 enum manifest_fault {
     MANIFEST_GOOD,
 #define X(NAME, code) FAULT_##NAME,

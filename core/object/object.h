@@ -16,23 +16,23 @@
 /* Why a process cannot load a file as a plugin: X(NAME, code), with the code that `hw explain`
  * shows. */
 #define OBJECT_FAULTS(X)                                                                   \
-    X(EMPTY, "empty")                                                                      \
+    X(EMPTY, "malformed")                                                                  \
     X(UNREADABLE, "unreadable")                                                            \
-    X(SCRIPT, "script")                                                                    \
-    X(STATIC_LIBRARY, "static-library")                                                    \
-    X(LINKER_SCRIPT, "linker-script")                                                      \
+    X(SCRIPT, "not-an-object")                                                             \
+    X(STATIC_LIBRARY, "not-an-object")                                                     \
+    X(LINKER_SCRIPT, "not-an-object")                                                      \
     X(NOT_AN_OBJECT, "not-an-object")                                                      \
-    X(WRONG_FORMAT, "wrong-format")                                                        \
-    X(WRONG_CLASS, "wrong-class")                                                          \
-    X(WRONG_BYTE_ORDER, "wrong-byte-order")                                                \
+    X(WRONG_FORMAT, "wrong-machine")                                                       \
+    X(WRONG_CLASS, "wrong-machine")                                                        \
+    X(WRONG_BYTE_ORDER, "wrong-machine")                                                   \
     X(WRONG_MACHINE, "wrong-machine")                                                      \
-    X(NOT_SHARED, "not-shared")                                                            \
-    X(TRUNCATED, "truncated")                                                              \
+    X(NOT_SHARED, "not-an-object")                                                         \
+    X(TRUNCATED, "malformed")                                                              \
     X(MALFORMED, "malformed")                                                              \
     X(EXECUTABLE_STACK, "executable-stack")                                                \
     X(NO_ENTRY, "no-entry")                                                                \
-    X(BAD_ENTRY, "bad-entry")                                                              \
-    X(TWO_MANIFESTS, "two-manifests")                                                      \
+    X(BAD_ENTRY, "no-entry")                                                               \
+    X(TWO_MANIFESTS, "bad-manifest")                                                       \
     X(NO_MEMORY, "no-memory")
 enum object_fault {
     OBJECT_GOOD,

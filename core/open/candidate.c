@@ -94,10 +94,8 @@ bool is_crash(enum reason reason)
     switch (reason) {
     case REASON_CRASH:
     case REASON_DEVICE_CRASH:
-    case REASON_CLOSE_CRASH:
     case REASON_BUS_ERROR:
     case REASON_BAD_INSTRUCTION:
-    case REASON_BAD_ARITHMETIC:
     case REASON_ABORT:
     case REASON_FAILING_OPS:
         return true;
@@ -111,9 +109,6 @@ bool is_hang(enum reason reason)
     switch (reason) {
     case REASON_HANG:
     case REASON_DEVICE_HANG:
-    case REASON_CLOSE_HANG:
-    case REASON_STOPPED:
-    case REASON_ENDLESS_OUTPUT:
     case REASON_WATCHER_STOPPED:
         return true;
     default:
@@ -127,7 +122,6 @@ bool is_broken(const struct candidate *candidate)
     case REASON_NONE:
     case REASON_OTHER_SYSTEM:
     case REASON_SHADOWED:
-    case REASON_DUPLICATE:
     case REASON_NEEDS_LIBRARY:
     case REASON_NO_HARDWARE:
     case REASON_NO_DRIVER:

@@ -164,14 +164,14 @@ static bool take_ops(struct plugin *plugin)
     if (given->size < offsetof(struct hw_plugin_ops, matmul) || !whole_slots(given->size) ||
         given->size >
             offsetof(struct hw_plugin_ops, matmul) + MAX_OPS * sizeof(void (*)(void)))
-        return stop(candidate, REASON_TABLE_OPS,
+        return stop(candidate, REASON_BAD_TABLE,
                     "its op table has an invalid size of %u bytes", (unsigned)given->size);
     size_t bytes = given->size < sizeof plugin->ops ? given->size : sizeof plugin->ops;
     memcpy(&plugin->ops, given, bytes);
     plugin->ops.size = sizeof plugin->ops;
 
     if (plugin->table.op_count == 0 || plugin->table.op_count > MAX_OPS)
-        return stop(candidate, REASON_TABLE_OPS,
+        return stop(candidate, REASON_BAD_TABLE,
                     "it states the sizes of %u ops, an impossible count",
                     (unsigned)plugin->table.op_count);
     uint32_t count = plugin->table.op_count < HW_OP_COUNT ? plugin->table.op_count
@@ -179,7 +179,7 @@ static bool take_ops(struct plugin *plugin)
     for (uint32_t i = 0; i < count; i++)
         if (plugin->table.op_sizes[i] < sizeof(struct hw_tensor) ||
             plugin->table.op_sizes[i] > MAX_OP_BYTES)
-            return stop(candidate, REASON_TABLE_OPS,
+            return stop(candidate, REASON_BAD_TABLE,
                         "it states an impossible size of the struct of %s, %u bytes",
                         hw_op_name(i), (unsigned)plugin->table.op_sizes[i]);
             /* The plugin does not have ops that were added after it was built. */
@@ -202,25 +202,25 @@ static bool take_table(struct plugin *plugin, const struct hw_plugin *given)
     struct candidate *candidate = plugin->binding;
     if (given->size < OLDEST_TABLE || given->size > sizeof plugin->table ||
         !whole_slots(given->size))
-        return stop(candidate, REASON_TABLE_SIZE,
+        return stop(candidate, REASON_BAD_TABLE,
                     "its table has %u bytes; it must have %zu to %zu",
                     (unsigned)given->size, OLDEST_TABLE, sizeof plugin->table);
     memcpy(&plugin->table, given, given->size);
     uint32_t oldest = HW_ABI_OLDEST, newest = HW_ABI_VERSION;
     if (plugin->table.abi < oldest || plugin->table.abi > newest)
-        return stop(candidate, REASON_ABI_ANSWER,
+        return stop(candidate, REASON_BAD_TABLE,
                     "it chose ABI version %u; this library supports %u to %u",
                     (unsigned)plugin->table.abi, (unsigned)oldest, (unsigned)newest);
     const char *slot = missing_slot(&plugin->table);
     if (slot)
-        return stop(candidate, REASON_TABLE_SLOT, "its table has no %s", slot);
+        return stop(candidate, REASON_BAD_TABLE, "its table has no %s", slot);
     if (!bounded(plugin->table.name, NAME_SIZE) ||
         strcmp(plugin->table.name, candidate->name) != 0)
-        return stop(candidate, REASON_TABLE_TEXT,
+        return stop(candidate, REASON_BAD_TABLE,
                     "its table has the name \"%.*s\", its manifest \"%s\"", NAME_SIZE,
                     plugin->table.name, candidate->name);
     if (!bounded(plugin->table.vendor, 256) || !bounded(plugin->table.version, 256))
-        return stop(candidate, REASON_TABLE_TEXT,
+        return stop(candidate, REASON_BAD_TABLE,
                     "its vendor or version string is not NUL-terminated");
     if (!take_ops(plugin))
         return false;
@@ -246,9 +246,9 @@ static bool enter(struct plugin *plugin)
     plugin_message_clear();
     int32_t status = entry(&plugin->host, &offer.table);
     if (overrun(&offer))
-        return stop(candidate, REASON_TABLE_OVERRUN, NULL);
+        return stop(candidate, REASON_BAD_TABLE, "it wrote past the end of its table");
     if (status)
-        return stop(candidate, REASON_ENTRY_FAILED, "its hw_plugin_entry returned %s: %s",
+        return stop(candidate, REASON_BAD_TABLE, "its hw_plugin_entry returned %s: %s",
                     hw_status_name(status), plugin_message());
     return take_table(plugin, &offer.table);
 }

@@ -50,7 +50,7 @@ static bool start(struct plugin *plugin)
         return stop_without_device(candidate);
     candidate->later = status == HW_NO_MEMORY;
     if (!is_status(status))
-        return stop(candidate, REASON_BAD_STATUS,
+        return stop(candidate, REASON_BAD_ANSWER,
                     "it failed to start, with the unknown status %d: %s", (int)status,
                     plugin_message());
     return stop(candidate, REASON_OPEN_FAILED, "it failed to start: %s: %s",
@@ -67,10 +67,10 @@ static bool count_devices(struct plugin *plugin, int32_t *count)
         return stop(candidate, REASON_NO_DEVICE, NULL);
     candidate->later = status == HW_NO_MEMORY;
     if (status)
-        return stop(candidate, REASON_COUNT_FAILED, "it failed to list its devices: %s: %s",
+        return stop(candidate, REASON_OPEN_FAILED, "it failed to list its devices: %s: %s",
                     hw_status_name(status), plugin_message());
     if (*count < 0 || *count > MAX_DEVICES)
-        return stop(candidate, REASON_BAD_COUNT,
+        return stop(candidate, REASON_BAD_ANSWER,
                     "it reports %d devices; it must be 1 to %d", *count, MAX_DEVICES);
     return true;
 }
@@ -95,11 +95,11 @@ static bool check_devices(struct plugin *plugin, struct hw_device_info *infos,
         const enum facts facts = device_facts(plugin, i, &infos[i], why, sizeof why);
         if (facts)
             return stop(candidate,
-                        facts == FACTS_FAILED ? REASON_INFO_FAILED : REASON_BAD_DEVICE,
+                        facts == FACTS_FAILED ? REASON_OPEN_FAILED : REASON_BAD_ANSWER,
                         "device %d: %s", i, why);
         for (int32_t j = 0; j < i; j++)
             if (same_identity(&infos[i], &infos[j]))
-                return stop(candidate, REASON_DUPLICATE_DEVICE,
+                return stop(candidate, REASON_BAD_ANSWER,
                             "its devices %d and %d have the same identity", j, i);
     }
     return true;

@@ -140,7 +140,7 @@ bool first_of_name(struct hw_context *context, struct candidate *candidate)
          other = other->next) {
         if (candidate->inode && other->inode == candidate->inode &&
             other->device == candidate->device && was_tried(other))
-            return stop(candidate, REASON_DUPLICATE, "the same file as %s", other->path);
+            return stop(candidate, REASON_SHADOWED, "the same file as %s", other->path);
         if (!candidate->name[0] || strcmp(other->name, candidate->name) != 0)
             continue;
         if (was_tried(other))

@@ -159,8 +159,7 @@ bool filter(struct hw_context *context, struct candidate *candidate)
 static bool was_found(const struct candidate *candidate)
 {
     return candidate->name[0] && candidate->reason != REASON_BAD_NAME &&
-           candidate->reason != REASON_OTHER_SYSTEM &&
-           candidate->reason != REASON_SHADOWED && candidate->reason != REASON_DUPLICATE;
+           candidate->reason != REASON_OTHER_SYSTEM && candidate->reason != REASON_SHADOWED;
 }
 
 /* The first plugin of that name that works, or else the first; NULL if there is none. */

@@ -85,10 +85,10 @@ static bool check_directory(struct walk *walk, const struct stat *info)
 
 static bool path_error(struct walk *walk, int error)
 {
-    enum reason reason = error == ENOENT || error == ENOTDIR ? REASON_MISSING
-                         : error == ELOOP                    ? REASON_LINK_LOOP
-                         : is_shortage(error)                ? REASON_NO_MEMORY
-                                                             : REASON_UNREADABLE;
+    enum reason reason = error == ENOENT || error == ENOTDIR || error == ELOOP
+                             ? REASON_MISSING
+                         : is_shortage(error) ? REASON_NO_MEMORY
+                                              : REASON_UNREADABLE;
     return refuse(walk, reason, "%s: %s", walk->real[0] ? walk->real : "/",
                   strerror(error));
 }

@@ -125,11 +125,19 @@ static void put_left_out(struct writer *writer, const struct left_out *left_out)
     put_text(writer, left_out->why);
 }
 
+/* Reasons may share a code, so the sentence and the remedy are written, too. */
+static void put_reason(struct writer *writer, const struct verdict *verdict)
+{
+    const struct reason_row *row = &reason_rows[verdict->reason];
+    const bool own = verdict->reason != REASON_NONE;
+    put_text(writer, row->code);
+    put_text(writer, own && !verdict->message ? row->sentence : verdict->message);
+    put_text(writer, own && !verdict->remedy ? row->remedy : verdict->remedy);
+}
+
 static void put_fields(struct writer *writer, const struct verdict *verdict)
 {
-    put_text(writer, reason_rows[verdict->reason].code);
-    put_text(writer, verdict->message);
-    put_text(writer, verdict->remedy);
+    put_reason(writer, verdict);
     put_text(writer, verdict->version);
     put_u64(writer, verdict->ops);
     put_u32(writer, verdict->tested);

@@ -58,14 +58,14 @@ print(file["reason"], file["locked"])'
     hw plugin lock "$plugins"
     [ "$(reason)" = "None True" ]
     printf 'x' >>"$plugins/hw_cpu.so"
-    [ "$(reason)" = "lock-mismatch False" ]
+    [ "$(reason)" = "not-locked False" ]
     hw status
     [[ $output == *"hw plugin lock"* ]]
     hw plugin lock "$plugins"
     [ "$(reason)" = "None True" ]
     export HW_TRUST=off
     printf 'x' >>"$plugins/hw_cpu.so"
-    [ "$(reason)" = "lock-mismatch False" ]
+    [ "$(reason)" = "not-locked False" ]
     rm "$plugins/plugins.lock"
     [ "$(reason)" = "None False" ]
 }
@@ -93,7 +93,7 @@ print(file["reason"], file["locked"])'
     while read -r change; do
         sed "$change" good >"$plugins/plugins.lock"
         echo "$change: $(reason)"
-        [ "$(reason)" = "bad-lock False" ]
+        [ "$(reason)" = "not-locked False" ]
     done <<'EOF'
 p
 s/^.//
@@ -104,9 +104,9 @@ s/hw_/..\/hw_/
 s/hw_cpu.so$//
 EOF
     truncate -s -1 "$plugins/plugins.lock"
-    [ "$(reason)" = "bad-lock False" ]
+    [ "$(reason)" = "not-locked False" ]
     head -c 300000 /dev/zero >"$plugins/plugins.lock"
-    [ "$(reason)" = "bad-lock False" ]
+    [ "$(reason)" = "not-locked False" ]
 }
 
 @test "a lock that others can write, or that leads nowhere, locks everything" {
@@ -296,23 +296,23 @@ print(*[r["place"] + " " + (r["path"] or r["message"]) for r in rows if sys.argv
     far pe/far-x86-64.dll hw_far.so
     hw plugin show hw_far.so
     [ "$status" -eq 1 ]
-    says '  wrong +wrong-format: built for Windows on x86-64, where a plugin is named hw_<name>.dll'
+    says '  wrong +wrong-machine: built for Windows on x86-64, where a plugin is named hw_<name>.dll'
     far pe/far-x86-64.dll hw_near.dll
     hw plugin show hw_near.dll
     [ "$status" -eq 1 ]
-    says '  wrong +name-mismatch: its manifest has the name "far", so it must be named hw_far.dll'
+    says '  wrong +bad-manifest: its manifest has the name "far", so it must be named hw_far.dll'
     far pe/far-x86-64.dll any-name
     hw plugin show any-name
     succeeds
     head -c 2000 any-name >hw_far.dll
     hw plugin show hw_far.dll --json
     [ "$status" -eq 1 ]
-    json 'd["reason"] == "truncated" and d["machines"] == ["x86-64"]'
+    json 'd["reason"] == "malformed" and d["machines"] == ["x86-64"]'
     echo text >hw_text.so
     hw plugin show hw_text.so
     [ "$status" -eq 1 ]
     says '  wrong +not-an-object: not an object file'
-    for file in nowhere:missing .:not-a-file; do
+    for file in nowhere:missing .:unreadable; do
         hw plugin show "${file%%:*}"
         [ "$status" -eq 1 ]
         says "  wrong +${file##*:}: .*"
@@ -335,7 +335,7 @@ print(*[r["place"] + " " + (r["path"] or r["message"]) for r in rows if sys.argv
     far pe/far-x86-64.dll many/hw_wrong.so
     hw plugin check . --json
     [ "$status" -eq 1 ]
-    json 'd["sound"] == 2 and d["unsound"] == 1 and d["files"][2]["reason"] == "wrong-format"'
+    json 'd["sound"] == 2 and d["unsound"] == 1 and d["files"][2]["reason"] == "wrong-machine"'
     hw plugin check hw_far.so
     succeeds
     rm hw_*
@@ -349,7 +349,7 @@ print(*[r["place"] + " " + (r["path"] or r["message"]) for r in rows if sys.argv
     seq 10000 | sed 's/.*/hw_&.so/' | xargs touch
     hw plugin check . --json
     [ "$status" -eq 1 ]
-    json 'd["unsound"] == 10000 and all(f["reason"] == "empty" for f in d["files"])'
+    json 'd["unsound"] == 10000 and all(f["reason"] == "malformed" for f in d["files"])'
 }
 
 # section NAME address|offset: prints the section's position in the CPU plugin, in hexadecimal.

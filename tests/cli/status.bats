@@ -234,7 +234,7 @@ sys.exit(any(len(line) > 60 and len(line.split()) > 2 for line in sys.stdin.read
     make_directory
     : >"$directory/hw_empty.so"
     hw status --json
-    json "[f['reason'] for b in d['backends'] if b['name'] == 'empty' for f in b['files']] == ['empty']"
+    json "[f['reason'] for b in d['backends'] if b['name'] == 'empty' for f in b['files']] == ['malformed']"
     json "not [b for b in d['backends'] if b['name'] == 'empty'][0]['available']"
     json "'$directory' in [p['path'] for p in d['directories']]"
 }

@@ -23,7 +23,7 @@ static void test_beside(void **state)
         const char *reason;
     } rows[] = { { 0644, false, "" },
                  { 0646, false, "untrusted-mode" },
-                 { 0644, true, "truncated" } };
+                 { 0644, true, "malformed" } };
     size_t size;
     unsigned char *bytes = read_file(built("plain"), &size);
     (void)state;
@@ -138,7 +138,7 @@ static void test_library_path(void **state)
     for (int cut = 0; cut < 2; cut++) {
         assert_int_equal(open_on(lair("path"), &options, &context), HW_OK);
         json_t *json = report(context);
-        check_reason(candidate(json, lair("path/hw_beside.so")), cut ? "truncated" : "");
+        check_reason(candidate(json, lair("path/hw_beside.so")), cut ? "malformed" : "");
         json_decref(json);
         hw_close(context);
         assert_int_equal(truncate(lair("elsewhere/libbeside.so.1"), 1000), 0);

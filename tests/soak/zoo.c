@@ -172,11 +172,11 @@ static const struct twist {
     { damage, 2, NULL, false },
     { let_all_write, 1, "untrusted-mode", true },
     { give_away, 1, NULL, false },
-    { empty, 1, "empty", false },
+    { empty, 1, "malformed", false },
     { dangle, 1, "missing", false },
-    { lead_to_itself, 1, "link-loop", false },
-    { be_a_directory, 1, "not-a-file", false },
-    { be_a_fifo, 1, "not-a-file", false },
+    { lead_to_itself, 1, "missing", false },
+    { be_a_directory, 1, "unreadable", false },
+    { be_a_fifo, 1, "unreadable", false },
     { lead_astray, 1, "untrusted-path", true },
 };
 enum { TWISTS = sizeof twists / sizeof *twists };
@@ -289,7 +289,7 @@ static void make_directories(struct zoo *zoo)
             if (chmod(zoo->directory[i], 0777))
                 die("%s cannot be changed", zoo->directory[i]);
         } else if (chance(12)) {
-            zoo->closed[i] = "bad-lock";
+            zoo->closed[i] = "not-locked";
             write_file(place_for(zoo, i, "plugins.lock"), "nonsense\n", 9, 0644);
         }
     }

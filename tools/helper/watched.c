@@ -285,13 +285,11 @@ static const struct end {
     const char *words;
     enum reason reasons[PHASE_COUNT];
 } ends[] = {
-    { SIGSEGV,
-      "segmentation fault",
-      { REASON_CRASH, REASON_DEVICE_CRASH, REASON_CLOSE_CRASH } },
+    { SIGSEGV, "segmentation fault", { REASON_CRASH, REASON_DEVICE_CRASH, REASON_CRASH } },
     { SIGBUS, "bus error", ALWAYS(BUS_ERROR) },
     { SIGILL, "illegal instruction", ALWAYS(BAD_INSTRUCTION) },
     { SIGTRAP, "trap", ALWAYS(BAD_INSTRUCTION) },
-    { SIGFPE, "arithmetic exception", ALWAYS(BAD_ARITHMETIC) },
+    { SIGFPE, "arithmetic exception", ALWAYS(CRASH) },
     { SIGABRT, "abort", ALWAYS(ABORT) },
     { SIGKILL, "killed, probably for lack of memory", ALWAYS(KILLED) },
     { 0, NULL, ALWAYS(KILLED) }, /* the others come from outside, or from raise() */
@@ -321,11 +319,10 @@ static enum phase phase_of(const struct watched *watched)
 
 static enum reason reason_of_hang(const struct watched *watched)
 {
-    static const enum reason reasons[PHASE_COUNT] = { REASON_HANG, REASON_DEVICE_HANG,
-                                                      REASON_CLOSE_HANG };
-    return watched->stopped             ? REASON_STOPPED
-           : watched->printed > ENDLESS ? REASON_ENDLESS_OUTPUT
-                                        : reasons[phase_of(watched)];
+    return phase_of(watched) == PHASE_DEVICE && !watched->stopped &&
+                   watched->printed <= ENDLESS
+               ? REASON_DEVICE_HANG
+               : REASON_HANG;
 }
 
 /* Makes a text of what is kept of its output, without the end of the line. */
@@ -395,13 +392,13 @@ static char *message_of_end(const struct watched *watched, enum reason *reason)
     *reason = REASON_CHANGED_FILES;
     if (WEXITSTATUS(status) == LOST_REPLY)
         return text_format("it closed or replaced open files of the process, %s", when);
-    *reason = REASON_FORKED;
+    *reason = REASON_BAD_REPLY;
     if (has_two_replies(watched))
         return text_format("it forked during the probe, and both processes replied");
     *reason = REASON_BAD_REPLY;
     if (watched->size)
         return text_format("it wrote into the probe's reply, %s", when);
-    *reason = phase_of(watched) == PHASE_CLOSE ? REASON_CLOSE_EXIT : REASON_EXIT;
+    *reason = REASON_EXIT;
     return text_format("it ended the process with status %d, %s", WEXITSTATUS(status),
                        when);
 }

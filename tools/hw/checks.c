@@ -94,10 +94,9 @@ static size_t devices_of(const json_t *explain, const char *backend)
 /* Reasons that may be intended: something is not installed here, or excluded. */
 static bool may_be_meant(const char *reason)
 {
-    static const char *const reasons[] = { "disabled",  "not-selected", "shadowed",
-                                           "duplicate", "no-hardware",  "needs-library",
-                                           "no-driver", "no-device",    "other-system",
-                                           NULL };
+    static const char *const reasons[] = { "disabled",    "not-selected",  "shadowed",
+                                           "no-hardware", "needs-library", "no-driver",
+                                           "no-device",   "other-system",  NULL };
     for (const char *const *each = reasons; *each; each++)
         if (!strcmp(reason, *each))
             return true;

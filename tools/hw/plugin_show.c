@@ -66,7 +66,7 @@ static void read_object(struct shown *shown)
         refuse(shown, errno == ENOENT ? "missing" : "unreadable", "cannot be read: %s",
                strerror(errno));
     } else if (!S_ISREG(about.st_mode)) {
-        refuse(shown, "not-a-file", "it is not a regular file");
+        refuse(shown, "unreadable", "it is not a regular file");
     } else {
         source.size = (uint64_t)about.st_size;
         const enum object_fault fault = object_read(&source, &shown->object, why,
@@ -89,7 +89,7 @@ static void read_manifest_of(struct shown *shown)
     const struct object *object = &shown->object;
     char why[256];
     if (!object->manifest) {
-        refuse(shown, "no-manifest", "it has no manifest");
+        refuse(shown, "bad-manifest", "it has no manifest");
         return;
     }
     const enum manifest_fault fault = manifest_parse(
@@ -131,13 +131,13 @@ static void check_name(struct shown *shown)
     const char *name = shown->manifest.name;
     char machines[128];
     if (named && is && named != is)
-        refuse(shown, "wrong-format",
+        refuse(shown, "wrong-machine",
                "built for %s on %s, where a plugin is named hw_<name>%s",
                object_system(&shown->object),
                object_machines(&shown->object, machines, sizeof machines), suffix_of(is));
     else if (shown->has_manifest && named &&
              (strlen(name) != length || strncmp(shown->file + 3, name, length)))
-        refuse(shown, "name-mismatch",
+        refuse(shown, "bad-manifest",
                "its manifest has the name \"%s\", so it must be named hw_%s%s", name, name,
                suffix_of(is));
 }

@@ -150,8 +150,7 @@ static bool is_one_of(const char *reason, const char *const *list)
 }
 
 /* Reasons that do not lie in the file: the settings exclude it, or an earlier file is used. */
-static const char *const choices[] = { "disabled", "not-selected", "shadowed", "duplicate",
-                                       NULL };
+static const char *const choices[] = { "disabled", "not-selected", "shadowed", NULL };
 /* Reasons that may never go away: the line says how to silence the file, and omits its path. */
 static const char *const absences[] = { "no-hardware", "needs-library", "no-driver",
                                         "no-device", NULL };
