@@ -25,8 +25,9 @@ static void say_withdrawn(const struct hw_device *device, const struct withdrawn
         snprintf(others, sizeof others, " (and %u more, see `hw status`)",
                  (unsigned)count - 1);
     log_line(&device->context->log, HW_LOG_WARN,
-             "%s (%s) is not used on %s: in the admission test, %s%s. Remedy: " OP_REMEDY,
-             hw_op_name(first->op), dtypes, device->name, first->why, others);
+             "%s (%s) is not used on %s: in the admission test, %s%s. Remedy: %s",
+             hw_op_name(first->op), dtypes, device->name, first->why, others,
+             first->slow ? SLOW_REMEDY : OP_REMEDY);
 }
 
 /* Withdraws the ops that failed on the device by this verdict. The caller holds the context's
@@ -38,7 +39,7 @@ static bool withdraw_all(struct hw_device *device, const struct verdict *verdict
         const struct withdrawn *w = &verdict->withdrawn[i];
         if (w->device != (uint32_t)device->index)
             continue;
-        if (!op_withdraw(device, &(struct withdrawal){ w->op, w->dtype, w->why }))
+        if (!op_withdraw(device, &(struct withdrawal){ w->op, w->dtype, w->why, w->slow }))
             return false;
         if (!(*count)++)
             *first = w;

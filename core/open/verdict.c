@@ -20,7 +20,7 @@
 #include <string.h>
 
 /* The last character is the version of the format. It covers the fields and their meaning. */
-const char verdict_magic[8] = { 'h', 'w', 'p', 'r', 'o', 'b', 'e', '6' };
+const char verdict_magic[8] = { 'h', 'w', 'p', 'r', 'o', 'b', 'e', '7' };
 
 #define NO_TEXT UINT32_MAX /* the length of a string that is NULL */
 
@@ -105,6 +105,7 @@ static void put_withdrawn(struct writer *writer, const struct withdrawn *withdra
     put_u32(writer, withdrawn->device);
     put_u32(writer, withdrawn->op);
     put(writer, withdrawn->dtype, sizeof withdrawn->dtype);
+    put_u32(writer, withdrawn->slow);
     put_text(writer, withdrawn->why);
 }
 
@@ -272,7 +273,8 @@ static bool get_one_withdrawn(struct reader *reader, const struct verdict *verdi
 {
     if (!get_u32(reader, &withdrawn->device) ||
         withdrawn->device >= verdict->device_count ||
-        !get_form(reader, &withdrawn->op, withdrawn->dtype))
+        !get_form(reader, &withdrawn->op, withdrawn->dtype) ||
+        !get_u32(reader, &withdrawn->slow) || withdrawn->slow > 1)
         return false;
     return get_text(reader, &withdrawn->why) && withdrawn->why;
 }
@@ -336,6 +338,7 @@ static bool get_fields(struct reader *reader, struct verdict *verdict)
            get_u64(reader, &verdict->microseconds) && get_devices(reader, verdict) &&
            get_withdrawn(reader, verdict) && get_forms(reader, verdict) &&
            get_left_out(reader, verdict) && (verdict->version || verdict->reason) &&
+           (!verdict->reason || (verdict->message && verdict->remedy)) &&
            !reader->left;
 }
 

@@ -21,10 +21,11 @@ struct verdict_device {
     char *fault; /* why it cannot be opened; NULL: it was opened and closed again */
 };
 
-/* An op that a device must not compute, because it failed the admission test. */
+/* An op that a device must not compute, because it failed the admission test, or took too long. */
 struct withdrawn {
     uint32_t device; /* the plugin's index */
     uint32_t op;     /* enum hw_op */
+    uint32_t slow;   /* 1: it took too long, and may be right; else 0 */
     /* In the order of the op's operands; HW_NONE: any, or absent. */
     int32_t dtype[MAX_OPERANDS];
     char *why;

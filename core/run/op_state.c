@@ -5,8 +5,9 @@
  *             is tested when the device is about to get it for the first time. The first thread
  *             starts the test, others that need the same form wait, and all other threads go on.
  *   rejected  The next device in the context's order computes the op (fallback.c), because it
- *             failed the admission test, could not be submitted (it would fail again with each
- *             call), or had wrong results. This lasts until hw_device_reset().
+ *             failed the admission test or took too long there, could not be submitted (it would
+ *             fail again with each call), or had wrong results. This lasts until
+ *             hw_device_reset(). A later start repeats the test.
  *
  * Queues remember calls that their device accepted (seen.h). A rejection must interrupt that. It
  * gives each queue of the device a generation that no process has: the next call of the queue then
@@ -23,7 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum state { TESTED, UNTESTED, UNDER_TEST, WITHDRAWN, FAILED, WRONG };
+enum state { TESTED, UNTESTED, UNDER_TEST, WITHDRAWN, SLOW, FAILED, WRONG };
 
 struct op_state {
     struct op_state *next;
@@ -153,7 +154,7 @@ bool op_withdraw(struct hw_device *device, const struct withdrawal *withdrawal)
 {
     struct op_state made = { .op = withdrawal->op,
                              .kind = kind_of_form(withdrawal->op, withdrawal->dtypes),
-                             .state = WITHDRAWN };
+                             .state = withdrawal->slow ? SLOW : WITHDRAWN };
     for (uint32_t i = 0; i < op_rows[made.op].operand_count; i++)
         made.mask = made.mask << 8 | (withdrawal->dtypes[i] == HW_NONE ? 0 : 0xff);
     return reject(device, &made, withdrawal->why);
@@ -269,6 +270,11 @@ static enum hw_status refuse(const struct op_state *entry)
         return fail(HW_UNSUPPORTED,
                     "the admission test withdrew it: %s (remedy: " OP_REMEDY ")",
                     entry->why);
+    if (entry->state == SLOW)
+        return fail(HW_UNSUPPORTED,
+                    "the admission test did not come to an end with it, and is repeated at "
+                    "a later start: %s (remedy: " SLOW_REMEDY ")",
+                    entry->why);
     return fail(HW_UNSUPPORTED,
                 "it failed or was wrong here before, and is not tried again until the "
                 "program starts anew or calls hw_device_reset(): %s",
@@ -348,18 +354,18 @@ static void explain_one(struct json *json, const struct hw_device *device,
                         const struct op_state *entry)
 {
     static const char *const causes[] = {
-        [WITHDRAWN] = "admission", [FAILED] = "failed", [WRONG] = "wrong"
+        [WITHDRAWN] = "admission", [SLOW] = "slow", [FAILED] = "failed", [WRONG] = "wrong"
     };
     const struct op_form form = form_of(entry);
     char dtypes[DTYPES_SIZE] = "";
-    write_names(entry->op, form.dtype, entry->state == WITHDRAWN ? "*" : "-", dtypes);
+    write_names(entry->op, form.dtype, entry->state <= SLOW ? "*" : "-", dtypes);
     json_open(json, NULL, '{');
     json_string(json, "op", hw_op_name(entry->op));
     json_string(json, "dtypes", dtypes);
     json_string(json, "device", device->name);
     json_string(json, "cause", causes[entry->state]);
     json_string(json, "why", entry->why);
-    json_string(json, "remedy", OP_REMEDY);
+    json_string(json, "remedy", entry->state == SLOW ? SLOW_REMEDY : OP_REMEDY);
     json_close(json, '}');
 }
 

@@ -26,8 +26,9 @@ enum {
 
 /* ---- filling the list ---- */
 
-/* The remedy for an op that is rejected, as the end of a sentence. */
-#define OP_REMEDY "update the driver or the plugin"
+/* The remedies for ops that failed or are wrong, and for slow ops, as the end of a sentence. */
+#define OP_REMEDY   "update the driver or the plugin"
+#define SLOW_REMEDY "test it with HW_PROBE=full hw status, or raise HW_PROBE_TIMEOUT"
 
 /* Lists a form that the admission test has tested, or else skipped because time ran out. The device
  * is not in use yet. False if out of memory. */
@@ -38,6 +39,7 @@ struct withdrawal {
     uint32_t op;
     const int32_t *dtypes; /* MAX_OPERANDS of them; HW_NONE: any, or absent */
     const char *why;
+    bool slow; /* it took too long, and may be right */
 };
 /* From now on, other devices compute the op. Not logged. False if out of memory. The caller holds
  * the context's lock. */

@@ -79,7 +79,7 @@ setup_plugins()
     [ "$status" -eq 1 ]
     says '.*✗ deadly:0: a small silu: .*within 6 seconds \(6 times HW_PROBE_TIMEOUT\).*'
     DEADLY=silu:hang HW_PROBE_TIMEOUT=1 HW_PROBE=full hw status
-    says ' +Withdrawn: silu \(\* \*\) on deadly:0: .*within 6 seconds.*\. Remedy: update the driver or the plugin.*'
+    says ' +Too slow: silu \(\* \*\) on deadly:0: .*within 6 seconds.*\. Remedy: test it with HW_PROBE=full.*'
 }
 
 @test "settings that are wrong, and no plugin at all" {

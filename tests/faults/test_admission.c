@@ -346,12 +346,13 @@ static void two_that_hang(void **state)
                            (struct hw_options){ .probe = "full", .probe_timeout = "1" },
                            &context),
                      HW_OK);
-    remedy_is(context, "update the driver or the plugin");
+    remedy_is(context, "test it with HW_PROBE=full hw status");
     json_t *json = report(context);
     const json_t *demotions = json_object_get(json, "demotions"), *each;
     size_t i;
     assert_int_equal(json_array_size(demotions), 2);
     json_array_foreach (demotions, i, each) {
+        assert_string_equal(text_of(each, "cause"), "slow");
         assert_int_equal(strspn(text_of(each, "dtypes"), "* "),
                          strlen(text_of(each, "dtypes")));
         assert_non_null(strstr(text_of(each, "why"), "within 6 seconds"));

@@ -46,7 +46,7 @@ static const struct verdict stopped = { .reason = REASON_NO_DRIVER,
 
 static struct verdict_device devices[2];
 static struct withdrawn withdrawn[] = {
-    { .device = 1, .op = HW_OP_SILU, .why = wrong },
+    { .device = 1, .op = HW_OP_SILU, .slow = 1, .why = wrong },
     { .device = 0, .op = HW_OP_MATMUL, .dtype = { HW_F32, HW_Q4_0 }, .why = wrong },
 };
 static struct op_form forms[] = {

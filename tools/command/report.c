@@ -320,10 +320,12 @@ void print_demotions(const json_t *demotions, const char *name, int most)
     json_array_foreach ((json_t *)demotions, index, demotion)
         if (is_of(demotion, name) && ++count <= most) {
             const char *remedy = text_of(demotion, "remedy");
-            const bool again = !strcmp(remedy, last);
-            say_folded(8, "    %sWithdrawn:%s %s (%s) on %s: %s%s%s\n", ink(YELLOW),
-                       ink(PLAIN), text_of(demotion, "op"), text_of(demotion, "dtypes"),
-                       text_of(demotion, "device"), text_of(demotion, "why"),
+            const bool again = !strcmp(remedy, last),
+                       slow = !strcmp(text_of(demotion, "cause"), "slow");
+            say_folded(8, "    %s%s:%s %s (%s) on %s: %s%s%s\n", ink(YELLOW),
+                       slow ? "Too slow" : "Withdrawn", ink(PLAIN), text_of(demotion, "op"),
+                       text_of(demotion, "dtypes"), text_of(demotion, "device"),
+                       text_of(demotion, "why"),
                        again ? "" : ". Remedy: ", again ? "" : remedy);
             last = remedy;
         }

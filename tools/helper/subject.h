@@ -12,7 +12,7 @@
 
 /* An op that failed in the admission test: struct withdrawn without pointers. */
 struct finding {
-    uint32_t device, op;
+    uint32_t device, op, slow;
     int32_t dtype[MAX_OPERANDS];
     char why[VERDICT_TEXT];
 };

@@ -75,6 +75,7 @@ static bool withdraw_op(struct watched *watched, struct finding *finding)
     enum reason reason;
     char *why = why_it_ended(watched, &reason);
     memset(finding->dtype, 0, sizeof finding->dtype);
+    finding->slow = watched->late && !watched->stopped;
     snprintf(finding->why, sizeof finding->why, "%s", why ? why : "");
     const bool added = why && progress_add(watched->progress, finding);
     free(why);

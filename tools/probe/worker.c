@@ -302,7 +302,9 @@ static bool fill_withdrawn(struct verdict *verdict, const struct progress *progr
     for (uint32_t i = 0; verdict->withdrawn && i < progress->count; i++) {
         const struct finding *finding = &progress->findings[i];
         struct withdrawn *withdrawn = &verdict->withdrawn[i];
-        *withdrawn = (struct withdrawn){ .device = finding->device, .op = finding->op };
+        *withdrawn = (struct withdrawn){ .device = finding->device,
+                                         .op = finding->op,
+                                         .slow = finding->slow != 0 };
         memcpy(withdrawn->dtype, finding->dtype, sizeof withdrawn->dtype);
         if (!(withdrawn->why = strdup(finding->why)))
             return false;
