@@ -184,17 +184,6 @@ static void say_untested(struct hw_device *device, const struct op_form *form,
              hw_op_name(form->op), dtypes, device->name, why, precision_of(device));
 }
 
-static void say_tested(const struct hw_device *device, const struct op_form *form,
-                       const struct verdict *found)
-{
-    char dtypes[DTYPES_SIZE] = "";
-    write_form(form->op, form->dtype, dtypes);
-    log_line(&device->context->log, HW_LOG_INFO,
-             "%s (%s) was tested on %s before its first use: %u cases in %u ms",
-             hw_op_name(form->op), dtypes, device->name, (unsigned)found->tested,
-             (unsigned)(found->microseconds / 1000));
-}
-
 /* Whether the result is about this device: another device may have its index by now. */
 static bool is_about(struct candidate *candidate, uint32_t index)
 {
@@ -250,7 +239,6 @@ void device_test(struct hw_device *device, const struct op_form *form)
     } else if (withdraw_on(device, found, OPS_UNTESTED)) {
         say_untested(device, form, hw_message());
     } else {
-        say_tested(device, form, found);
         add_result(device, &only, found);
     }
     let_go(candidate);

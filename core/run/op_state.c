@@ -28,8 +28,7 @@ enum state { TESTED, UNTESTED, UNDER_TEST, WITHDRAWN, SLOW, FAILED, WRONG };
 
 struct op_state {
     struct op_state *next;
-    uint32_t op;
-    uint64_t kind, mask; /* matches calls if kind_of() & mask is `kind` */
+    struct op_form form; /* with PACKED */
     enum state state;
     char why[];
 };
@@ -39,20 +38,37 @@ static bool is_rejected(const struct op_state *entry)
     return entry->state >= WITHDRAWN;
 }
 
-/* ---- dtypes ---- */
-
-static int put_dtype(char *text, int used, const char *name)
+static bool is_by_test(const struct op_state *entry)
 {
-    return used +
-           snprintf(text + used, DTYPES_SIZE - (size_t)used, "%s%s", used ? " " : "", name);
+    return entry->state == WITHDRAWN || entry->state == SLOW;
+}
+
+/* ---- forms ---- */
+
+/* A bit of a dtype here: the operand is packed, so another kernel reads it. No test has packed
+ * operands. */
+enum { PACKED = 0x80 };
+_Static_assert((int)HW_DTYPE_END <= PACKED, "PACKED");
+
+static struct op_form form_of(uint32_t op, const void *args)
+{
+    struct op_form form = { .op = op };
+    for (uint32_t i = 0; i < op_rows[op].operand_count; i++) {
+        const struct hw_tensor *t = operand_at(args, &op_rows[op].operands[i]);
+        form.dtype[i] = t->dtype | (t->layout ? PACKED : 0);
+    }
+    return form;
 }
 
 /* `none` stands for HW_NONE. */
 static void write_names(uint32_t op, const int32_t *dtypes, const char *none, char *text)
 {
     int n = 0;
-    for (uint32_t i = 0; i < op_rows[op].operand_count && n < DTYPES_SIZE - 8; i++)
-        n = put_dtype(text, n, dtypes[i] == HW_NONE ? none : hw_dtype_name(dtypes[i]));
+    for (uint32_t i = 0; i < op_rows[op].operand_count && n < DTYPES_SIZE - 8; i++) {
+        const int32_t dtype = dtypes[i] & ~PACKED;
+        n += snprintf(text + n, DTYPES_SIZE - (size_t)n, "%s%s", n ? " " : "",
+                      dtype == HW_NONE ? none : hw_dtype_name(dtype));
+    }
 }
 
 void write_form(uint32_t op, const int32_t dtypes[MAX_OPERANDS], char text[DTYPES_SIZE])
@@ -62,41 +78,8 @@ void write_form(uint32_t op, const int32_t dtypes[MAX_OPERANDS], char text[DTYPE
 
 void write_dtypes(uint32_t op, const void *args, char text[DTYPES_SIZE])
 {
-    int32_t dtypes[MAX_OPERANDS];
-    for (uint32_t i = 0; i < op_rows[op].operand_count; i++)
-        dtypes[i] = operand_at(args, &op_rows[op].operands[i])->dtype;
-    write_names(op, dtypes, "-", text);
-}
-
-_Static_assert(MAX_OPERANDS * 8 <= 64 && HW_DTYPE_END <= 128, "kind_of()");
-
-/* A byte for each operand: its dtype, and a bit for packed operands, which use other kernels. */
-static uint64_t kind_of(uint32_t op, const void *args)
-{
-    uint64_t kind = 0;
-    for (uint32_t i = 0; i < op_rows[op].operand_count; i++) {
-        const struct hw_tensor *t = operand_at(args, &op_rows[op].operands[i]);
-        kind = kind << 8 | ((uint64_t)t->dtype & 0x7f) | (t->layout ? 0x80 : 0);
-    }
-    return kind;
-}
-
-/* A test has no packed operands. */
-static uint64_t kind_of_form(uint32_t op, const int32_t *dtypes)
-{
-    uint64_t kind = 0;
-    for (uint32_t i = 0; i < op_rows[op].operand_count; i++)
-        kind = kind << 8 | (uint64_t)dtypes[i];
-    return kind;
-}
-
-static struct op_form form_of(const struct op_state *entry)
-{
-    struct op_form form = { .op = entry->op };
-    uint64_t kind = entry->kind;
-    for (uint32_t i = op_rows[entry->op].operand_count; i-- > 0; kind >>= 8)
-        form.dtype[i] = (int32_t)(kind & 0x7f);
-    return form;
+    const struct op_form form = form_of(op, args);
+    write_names(op, form.dtype, "-", text);
 }
 
 /* ---- the list ---- */
@@ -118,21 +101,27 @@ static struct op_state *add(struct hw_device *device, const struct op_state *lik
 
 bool op_list_form(struct hw_device *device, const struct op_form *form, bool tested)
 {
-    const struct op_state made = { .op = form->op,
-                                   .kind = kind_of_form(form->op, form->dtype),
-                                   .mask = UINT64_MAX,
-                                   .state = tested ? TESTED : UNTESTED };
+    const struct op_state made = { .form = *form, .state = tested ? TESTED : UNTESTED };
     if (!tested)
         atomic_fetch_or(&device->op_flags, OPS_UNTESTED);
     return add(device, &made, "") != NULL;
 }
 
-static struct op_state *find_rejected(const struct hw_device *device, uint32_t op,
-                                      uint64_t kind)
+/* Whether the entry is about calls of this form. In a result of the test, HW_NONE is any dtype. */
+static bool rejects(const struct op_state *entry, const struct op_form *form)
 {
-    struct op_state *entry = device->op_states;
-    while (entry &&
-           (!is_rejected(entry) || entry->op != op || entry->kind != (kind & entry->mask)))
+    bool same = is_rejected(entry) && entry->form.op == form->op;
+    for (uint32_t i = 0; i < MAX_OPERANDS && same; i++)
+        same = entry->form.dtype[i] == form->dtype[i] ||
+               (entry->form.dtype[i] == HW_NONE && is_by_test(entry));
+    return same;
+}
+
+static const struct op_state *find_rejected(const struct hw_device *device,
+                                            const struct op_form *form)
+{
+    const struct op_state *entry = device->op_states;
+    while (entry && !rejects(entry, form))
         entry = entry->next;
     return entry;
 }
@@ -152,24 +141,20 @@ static bool reject(struct hw_device *device, const struct op_state *like, const 
 
 bool op_withdraw(struct hw_device *device, const struct withdrawal *withdrawal)
 {
-    struct op_state made = { .op = withdrawal->op,
-                             .kind = kind_of_form(withdrawal->op, withdrawal->dtypes),
+    struct op_state made = { .form.op = withdrawal->op,
                              .state = withdrawal->slow ? SLOW : WITHDRAWN };
-    for (uint32_t i = 0; i < op_rows[made.op].operand_count; i++)
-        made.mask = made.mask << 8 | (withdrawal->dtypes[i] == HW_NONE ? 0 : 0xff);
+    memcpy(made.form.dtype, withdrawal->dtypes, sizeof made.form.dtype);
     return reject(device, &made, withdrawal->why);
 }
 
 void demote(const struct failure *failure)
 {
     struct hw_device *device = failure->device;
-    const struct op_state made = { .op = failure->op,
-                                   .kind = kind_of(failure->op, failure->args),
-                                   .mask = UINT64_MAX,
+    const struct op_state made = { .form = form_of(failure->op, failure->args),
                                    .state = failure->wrong ? WRONG : FAILED };
     char dtypes[DTYPES_SIZE] = "";
     pthread_mutex_lock(&device->context->lock);
-    const bool fresh = !find_rejected(device, made.op, made.kind) &&
+    const bool fresh = !find_rejected(device, &made.form) &&
                        reject(device, &made, failure->why);
     pthread_mutex_unlock(&device->context->lock);
     if (!fresh)
@@ -197,32 +182,27 @@ void op_states_free(struct hw_device *device)
 
 enum { OTHER = MAX_OPERANDS + 1 };
 
-/* How many operands only one of the two has; OTHER if their dtypes differ or one is packed. */
-static uint32_t distance(uint64_t a, uint64_t b)
+/* How many operands only one of the two has; OTHER if they are of different ops or dtypes, or one
+ * is packed. */
+static uint32_t distance(const struct op_form *a, const struct op_form *b)
 {
-    uint32_t differ = 0;
-    for (; a | b; a >>= 8, b >>= 8) {
-        if ((a & 0xff) == (b & 0xff))
-            continue;
-        if (a & 0xff && b & 0xff)
-            return OTHER;
-        differ++;
-    }
+    uint32_t differ = a->op == b->op ? 0 : OTHER;
+    for (uint32_t i = 0; i < MAX_OPERANDS && differ < OTHER; i++)
+        if (a->dtype[i] != b->dtype[i])
+            differ = a->dtype[i] == HW_NONE || b->dtype[i] == HW_NONE ? differ + 1 : OTHER;
     return differ;
 }
 
 /* The cases of the test have only some combinations of dtypes. A call with another combination uses
  * the result of the nearest form: the same dtypes, except for operands that only one of the two
  * has. */
-static struct op_state *nearest_form(const struct hw_device *device, uint32_t op,
-                                     uint64_t kind)
+static struct op_state *nearest_form(const struct hw_device *device,
+                                     const struct op_form *form)
 {
     struct op_state *best = NULL;
     uint32_t least = OTHER;
     for (struct op_state *entry = device->op_states; entry && least; entry = entry->next) {
-        const uint32_t differ = is_rejected(entry) || entry->op != op
-                                    ? OTHER
-                                    : distance(entry->kind, kind);
+        const uint32_t differ = is_rejected(entry) ? OTHER : distance(&entry->form, form);
         if (differ >= least)
             continue;
         least = differ;
@@ -243,10 +223,9 @@ static bool has_untested(const struct hw_device *device)
  * change the entry meanwhile. */
 static void test_form(struct hw_device *device, struct op_state *entry)
 {
-    const struct op_form form = form_of(entry);
     entry->state = UNDER_TEST;
     pthread_mutex_unlock(&device->context->lock);
-    device_test(device, &form);
+    device_test(device, &entry->form);
     pthread_mutex_lock(&device->context->lock);
     entry->state = TESTED;
     if (!has_untested(device))
@@ -284,15 +263,16 @@ static enum hw_status refuse(const struct op_state *entry)
 enum hw_status op_look_up(struct hw_device *device, uint32_t op, const void *args,
                           bool test)
 {
-    const uint64_t kind = kind_of(op, args);
+    const struct op_form form = form_of(op, args);
     enum hw_status status = HW_OK;
     pthread_mutex_lock(&device->context->lock);
-    struct op_state *rejected = find_rejected(device, op, kind), *form = NULL;
+    const struct op_state *rejected = find_rejected(device, &form);
+    struct op_state *nearest = NULL;
     if (!rejected && test && device->op_flags & OPS_UNTESTED)
-        form = nearest_form(device, op, kind);
-    if (form) {
-        settle_form(device, form);
-        rejected = find_rejected(device, op, kind);
+        nearest = nearest_form(device, &form);
+    if (nearest) {
+        settle_form(device, nearest);
+        rejected = find_rejected(device, &form);
     }
     if (rejected)
         status = refuse(rejected);
@@ -356,11 +336,10 @@ static void explain_one(struct json *json, const struct hw_device *device,
     static const char *const causes[] = {
         [WITHDRAWN] = "admission", [SLOW] = "slow", [FAILED] = "failed", [WRONG] = "wrong"
     };
-    const struct op_form form = form_of(entry);
     char dtypes[DTYPES_SIZE] = "";
-    write_names(entry->op, form.dtype, entry->state <= SLOW ? "*" : "-", dtypes);
+    write_names(entry->form.op, entry->form.dtype, is_by_test(entry) ? "*" : "-", dtypes);
     json_open(json, NULL, '{');
-    json_string(json, "op", hw_op_name(entry->op));
+    json_string(json, "op", hw_op_name(entry->form.op));
     json_string(json, "dtypes", dtypes);
     json_string(json, "device", device->name);
     json_string(json, "cause", causes[entry->state]);
