@@ -89,31 +89,19 @@ const char *remedy_of(const struct candidate *candidate)
     return candidate->remedy ? candidate->remedy : reason_rows[candidate->reason].remedy;
 }
 
+static bool has_code_of(enum reason reason, enum reason other)
+{
+    return strcmp(reason_rows[reason].code, reason_rows[other].code) == 0;
+}
+
 bool is_crash(enum reason reason)
 {
-    switch (reason) {
-    case REASON_CRASH:
-    case REASON_DEVICE_CRASH:
-    case REASON_BUS_ERROR:
-    case REASON_BAD_INSTRUCTION:
-    case REASON_ABORT:
-    case REASON_FAILING_OPS:
-        return true;
-    default:
-        return false;
-    }
+    return has_code_of(reason, REASON_CRASH) || reason == REASON_FAILING_OPS;
 }
 
 bool is_hang(enum reason reason)
 {
-    switch (reason) {
-    case REASON_HANG:
-    case REASON_DEVICE_HANG:
-    case REASON_WATCHER_STOPPED:
-        return true;
-    default:
-        return false;
-    }
+    return has_code_of(reason, REASON_HANG);
 }
 
 bool is_broken(const struct candidate *candidate)

@@ -419,7 +419,8 @@ static bool add_withdrawn(struct verdict *verdict, const struct verdict *found)
     return true;
 }
 
-uint32_t verdict_settles(const struct verdict *found, uint32_t cases)
+/* How many of the skipped cases have a result now. */
+static uint32_t settled_cases(const struct verdict *found, uint32_t cases)
 {
     return cases - (found->untested < cases ? found->untested : cases);
 }
@@ -433,7 +434,7 @@ bool verdict_add(struct verdict *verdict, uint32_t device, const struct op_form 
         if (memcmp(&verdict->forms[i], form, sizeof *form) != 0)
             continue;
         uint8_t *left = &verdict->left[device * verdict->form_count + i];
-        const uint32_t known = verdict_settles(found, *left);
+        const uint32_t known = settled_cases(found, *left);
         verdict->untested -= known;
         verdict->tested += known < found->tested ? known : found->tested;
         *left -= (uint8_t)known;

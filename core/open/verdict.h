@@ -71,9 +71,6 @@ void verdict_free(struct verdict *verdict);
 bool verdict_add(struct verdict *verdict, uint32_t device, const struct op_form *form,
                  const struct verdict *found);
 
-/* How many of the skipped cases have a result now. */
-uint32_t verdict_settles(const struct verdict *found, uint32_t cases);
-
 /* Marks skipped forms on the device as tested if they passed by the verdict before. */
 void verdict_inherit(struct verdict *verdict, const struct verdict *before,
                      uint32_t device);
