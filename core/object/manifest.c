@@ -23,15 +23,12 @@ bool name_valid(const char *name, size_t length)
 struct reading {
     struct manifest *manifest;
     bool has_abi, has_name, has_rank;
-    enum manifest_fault fault;
     char *why;
     size_t size;
 };
 
-static bool refuse(struct reading *reading, enum manifest_fault fault, const char *what,
-                   const char *value)
+static bool refuse(struct reading *reading, const char *what, const char *value)
 {
-    reading->fault = fault;
     snprintf(reading->why, reading->size, "%s: \"%.100s\"", what, value);
     return false;
 }
@@ -54,22 +51,21 @@ static bool read_abi(struct reading *reading, const char *value)
     struct manifest *manifest = reading->manifest;
     const char *text = value;
     if (reading->has_abi)
-        return refuse(reading, FAULT_BAD_MANIFEST, "abi occurs twice", value);
+        return refuse(reading, "abi occurs twice", value);
     if (!read_number(&text, &manifest->abi_min) || *text++ != '-' ||
         !read_number(&text, &manifest->abi_max) || *text || manifest->abi_min == 0 ||
         manifest->abi_min > manifest->abi_max)
-        return refuse(reading, FAULT_BAD_MANIFEST,
-                      "abi must be a range of versions, such as 1-1", value);
+        return refuse(reading, "abi must be a range of versions, such as 1-1", value);
     return reading->has_abi = true;
 }
 
 static bool read_name(struct reading *reading, const char *value)
 {
     if (reading->has_name)
-        return refuse(reading, FAULT_BAD_MANIFEST, "name occurs twice", value);
+        return refuse(reading, "name occurs twice", value);
     if (!name_valid(value, strlen(value)))
-        return refuse(reading, FAULT_BAD_MANIFEST,
-                      "name must be 1 to 31 characters of a-z, 0-9, _ and -", value);
+        return refuse(reading, "name must be 1 to 31 characters of a-z, 0-9, _ and -",
+                      value);
     memcpy(reading->manifest->name, value, strlen(value) + 1);
     return reading->has_name = true;
 }
@@ -79,10 +75,9 @@ static bool read_rank(struct reading *reading, const char *value)
     const char *text = value;
     uint32_t rank;
     if (reading->has_rank)
-        return refuse(reading, FAULT_BAD_MANIFEST, "rank occurs twice", value);
+        return refuse(reading, "rank occurs twice", value);
     if (!read_number(&text, &rank) || *text || rank > 1000)
-        return refuse(reading, FAULT_BAD_MANIFEST, "rank must be a number from 0 to 1000",
-                      value);
+        return refuse(reading, "rank must be a number from 0 to 1000", value);
     reading->manifest->rank = (int32_t)rank;
     return reading->has_rank = true;
 }
@@ -92,10 +87,10 @@ static bool read_title(struct reading *reading, const char *value)
 {
     size_t length = strlen(value);
     if (*reading->manifest->title)
-        return refuse(reading, FAULT_BAD_MANIFEST, "title occurs twice", value);
+        return refuse(reading, "title occurs twice", value);
     if (length == 0 || length >= NAME_SIZE || value[0] == ' ' || value[length - 1] == ' ')
-        return refuse(reading, FAULT_BAD_MANIFEST,
-                      "title must be 1 to 31 bytes without spaces around them", value);
+        return refuse(reading, "title must be 1 to 31 bytes without spaces around them",
+                      value);
     reading->manifest->title = value;
     return true;
 }
@@ -104,17 +99,16 @@ static bool read_item(struct reading *reading, const char *key, const char *valu
                       const char **list, uint32_t *count, uint32_t room)
 {
     if (!*value)
-        return refuse(reading, FAULT_BAD_MANIFEST, "a value is missing", key);
+        return refuse(reading, "a value is missing", key);
     if (*count == room)
-        return refuse(reading, FAULT_BAD_MANIFEST, "a key occurs too often", key);
+        return refuse(reading, "a key occurs too often", key);
     list[(*count)++] = value;
     return true;
 }
 
 static bool read_path(struct reading *reading, const char *value)
 {
-    return *value == '/' ||
-           refuse(reading, FAULT_BAD_MANIFEST, "driver must be an absolute path", value);
+    return *value == '/' || refuse(reading, "driver must be an absolute path", value);
 }
 
 /* Moves past four hexadecimal digits or '*'. */
@@ -149,12 +143,11 @@ static bool read_match(struct reading *reading, const char *value)
     int32_t vendor, device;
     if (strncmp(value, "pci:", 4) == 0)
         return manifest_pci_rule(value, &vendor, &device) ||
-               refuse(reading, FAULT_BAD_MANIFEST,
+               refuse(reading,
                       "match must be pci:VENDOR:DEVICE, each four hexadecimal digits or *",
                       value);
     return strncmp(value, "node:", 5) != 0 || value[5] == '/' ||
-           refuse(reading, FAULT_BAD_MANIFEST, "match must be node: and an absolute path",
-                  value);
+           refuse(reading, "match must be node: and an absolute path", value);
 }
 
 static bool read_pair(struct reading *reading, const char *key, const char *value)
@@ -194,17 +187,16 @@ static bool read_line(struct reading *reading, char *line)
 {
     for (const char *p = line; *p; p++)
         if ((unsigned char)*p < 0x20 || *p == 0x7f)
-            return refuse(reading, FAULT_BAD_MANIFEST,
-                          "a line contains a control character", line);
+            return refuse(reading, "a line contains a control character", line);
     char *equals = strchr(line, '=');
     if (!equals)
-        return refuse(reading, FAULT_BAD_MANIFEST, "a line has no =", line);
+        return refuse(reading, "a line has no =", line);
     *equals = '\0';
     return read_pair(reading, line, equals + 1);
 }
 
-enum manifest_fault manifest_parse(struct manifest *manifest, const char *text,
-                                   size_t bytes, char *why, size_t size)
+bool manifest_parse(struct manifest *manifest, const char *text, size_t bytes, char *why,
+                    size_t size)
 {
     struct reading reading = { .manifest = manifest, .why = why, .size = size };
     *manifest = (struct manifest){
@@ -215,11 +207,10 @@ enum manifest_fault manifest_parse(struct manifest *manifest, const char *text,
     if (bytes >= MANIFEST_BYTES) {
         snprintf(why, size, "it has %zu bytes; at most %d are allowed", bytes,
                  MANIFEST_BYTES - 1);
-        return FAULT_BAD_MANIFEST;
+        return false;
     }
-    if (memchr(text, '\0', bytes) &&
-        !refuse(&reading, FAULT_BAD_MANIFEST, "a NUL byte follows", text))
-        return reading.fault;
+    if (memchr(text, '\0', bytes) && !refuse(&reading, "a NUL byte follows", text))
+        return false;
     memcpy(manifest->text, text, bytes);
     manifest->text[bytes] = '\0';
 
@@ -228,12 +219,12 @@ enum manifest_fault manifest_parse(struct manifest *manifest, const char *text,
         if (newline)
             *newline++ = '\0';
         if (*line && !read_line(&reading, line))
-            return reading.fault;
+            return false;
         line = newline;
     }
     if (!reading.has_abi || !reading.has_name) {
         snprintf(why, size, "it has no %s", reading.has_abi ? "name" : "abi");
-        return FAULT_BAD_MANIFEST;
+        return false;
     }
-    return MANIFEST_GOOD;
+    return true;
 }

@@ -14,16 +14,6 @@
 #define VARIABLES      16
 #define MANIFEST_BYTES 4096
 
-/* Faults of a manifest: X(NAME, code), with the code that `hw explain` shows. */
-#define MANIFEST_FAULTS(X) X(BAD_MANIFEST, "bad-manifest")
-enum manifest_fault {
-    MANIFEST_GOOD,
-#define X(NAME, code) FAULT_##NAME,
-    MANIFEST_FAULTS(X)
-#undef X
-        MANIFEST_FAULT_COUNT
-};
-
 struct manifest {
     char text[MANIFEST_BYTES]; /* the strings below point into it */
     char name[NAME_SIZE];
@@ -47,10 +37,10 @@ struct manifest {
  * -1. Returns false if the rule does not have this form. */
 bool manifest_pci_rule(const char *rule, int32_t *vendor, int32_t *device);
 
-/* Parses `bytes` bytes of text. Returns MANIFEST_GOOD, or a fault and its description in `why`, of
- * `size` bytes. */
-enum manifest_fault manifest_parse(struct manifest *manifest, const char *text,
-                                   size_t bytes, char *why, size_t size);
+/* Parses `bytes` bytes of text. Returns false, with the fault in `why`, of `size` bytes, if they
+ * are not a valid manifest. */
+bool manifest_parse(struct manifest *manifest, const char *text, size_t bytes, char *why,
+                    size_t size);
 /* Whether `length` bytes are a valid name of a backend. */
 bool name_valid(const char *name, size_t length);
 

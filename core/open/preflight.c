@@ -21,25 +21,18 @@
 
 static bool check_manifest(struct candidate *candidate, const struct object *object)
 {
-    static const enum reason reasons[MANIFEST_FAULT_COUNT] = {
-#define X(NAME, code) [FAULT_##NAME] = REASON_##NAME,
-        MANIFEST_FAULTS(X)
-#undef X
-    };
     char why[256];
     if (!object->manifest)
         return stop(candidate, REASON_NO_MANIFEST, NULL);
     candidate->manifest = malloc(sizeof *candidate->manifest);
     if (!candidate->manifest)
         return stop(candidate, REASON_NO_MEMORY, NULL);
-    const enum manifest_fault fault = manifest_parse(
-        candidate->manifest, object->manifest, object->manifest_bytes, why, sizeof why);
-    if (fault) {
-        free(candidate->manifest);
-        candidate->manifest = NULL;
-        return stop(candidate, reasons[fault], "its manifest is invalid: %s", why);
-    }
-    return true;
+    if (manifest_parse(candidate->manifest, object->manifest, object->manifest_bytes, why,
+                       sizeof why))
+        return true;
+    free(candidate->manifest);
+    candidate->manifest = NULL;
+    return stop(candidate, REASON_BAD_MANIFEST, "its manifest is invalid: %s", why);
 }
 
 /* If the file's name does not name the plugin, the manifest does. The checks of names in the

@@ -338,8 +338,7 @@ static bool get_fields(struct reader *reader, struct verdict *verdict)
            get_u64(reader, &verdict->microseconds) && get_devices(reader, verdict) &&
            get_withdrawn(reader, verdict) && get_forms(reader, verdict) &&
            get_left_out(reader, verdict) && (verdict->version || verdict->reason) &&
-           (!verdict->reason || (verdict->message && verdict->remedy)) &&
-           !reader->left;
+           (!verdict->reason || (verdict->message && verdict->remedy)) && !reader->left;
 }
 
 /* Whether the bytes have the length and the checksum that they state. */

@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct manifest manifest;
     char why[64] = "";
-    bool good = !manifest_parse(&manifest, (const char *)data, size, why, sizeof why);
+    bool good = manifest_parse(&manifest, (const char *)data, size, why, sizeof why);
     if (good != (why[0] == '\0') || !memchr(why, '\0', sizeof why))
         abort();
     if (good &&

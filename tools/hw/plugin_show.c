@@ -81,22 +81,16 @@ static void read_object(struct shown *shown)
 
 static void read_manifest_of(struct shown *shown)
 {
-    static const char *const codes[MANIFEST_FAULT_COUNT] = {
-#define X(NAME, code) [FAULT_##NAME] = code,
-        MANIFEST_FAULTS(X)
-#undef X
-    };
     const struct object *object = &shown->object;
     char why[256];
     if (!object->manifest) {
         refuse(shown, "bad-manifest", "it has no manifest");
         return;
     }
-    const enum manifest_fault fault = manifest_parse(
-        &shown->manifest, object->manifest, object->manifest_bytes, why, sizeof why);
-    shown->has_manifest = !fault;
-    if (fault)
-        refuse(shown, codes[fault], "its manifest is invalid: %s", why);
+    shown->has_manifest = manifest_parse(&shown->manifest, object->manifest,
+                                         object->manifest_bytes, why, sizeof why);
+    if (!shown->has_manifest)
+        refuse(shown, "bad-manifest", "its manifest is invalid: %s", why);
 }
 
 /* How files are named on the system that uses the format. */
