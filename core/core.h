@@ -11,6 +11,7 @@
 #define HW_CORE_H
 
 #include "base/log.h"
+#include "proxy.h"
 #include "settings.h"
 
 #include <hw/hw.h>
@@ -37,11 +38,11 @@ struct plugin {
     /* Result of the last completed bind; with BOUND_NEVER it has the reason. */
     struct candidate *_Atomic outcome;
     struct candidate *outcomes; /* the results of all binds, the latest first */
-    bool apart;            /* HW_WORKER names it: it is loaded in a process of its own */
-    struct worker *worker; /* that process, while the plugin is loaded (worker/worker.h) */
-    void *library;         /* if not apart: from dlopen() */
-    void *self;            /* from table.open() */
-    bool started;          /* open() has succeeded, so close() must be called */
+    bool apart;         /* HW_WORKER names it: it is loaded in a process of its own */
+    struct proxy proxy; /* open/proxy.h: unused unless the plugin is apart */
+    void *library;      /* if not apart: from dlopen() */
+    void *self;         /* from table.open() */
+    bool started;       /* open() has succeeded, so close() must be called */
     struct hw_host host;
     char *cache_dir;          /* for host.cache_dir; "": no cache */
     struct hw_plugin table;   /* empty slots are filled: see open/defaults.h */
@@ -59,9 +60,6 @@ static inline bool plugin_is_bound(const struct plugin *plugin)
 {
     return atomic_load_explicit(&plugin->bound, memory_order_acquire) == BOUND;
 }
-
-/* Why the worker process of the plugin has ended (open/apart.c); NULL if it runs. */
-const char *plugin_ended(const struct plugin *plugin);
 
 /* Whether the plugin may still be used. */
 static inline bool plugin_is_alive(const struct plugin *plugin)
@@ -81,6 +79,7 @@ struct hw_device {
     void *_Atomic impl;       /* the plugin's device; NULL: asleep; read at any time */
     struct pool *pool;        /* run/pool.h; made when the device wakes */
     _Atomic int32_t lost;     /* HW_LOST once the device is lost */
+    char *_Atomic why_lost;   /* the plugin's message about that; NULL: none yet */
     _Atomic uint64_t changes; /* see device_changed() */
     /* Ops that are untested, or that the device does not compute: see run/op_state.h. */
     _Atomic uint32_t op_flags;

@@ -11,13 +11,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/xattr.h>
-#include <time.h>
 #include <unistd.h>
 #if defined(__GLIBC__)
 #include <gnu/libc-version.h>
@@ -30,19 +28,6 @@ bool process_elevated(void)
 #else
     return issetugid() != 0;
 #endif
-}
-
-uint64_t microseconds_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-}
-
-bool is_shortage(int error)
-{
-    return error == EAGAIN || error == ENOMEM || error == ENOBUFS || error == EMFILE ||
-           error == ENFILE || error == ETOOMANYREFS;
 }
 
 /* Tries as many as checking and loading a plugin has open at a time. */
@@ -89,17 +74,6 @@ bool system_start(char *text, size_t size)
     if (good)
         text[strcspn(text, "\n")] = '\0';
     return good;
-}
-
-unsigned usable_processors(void)
-{
-#if defined(__linux__)
-    cpu_set_t set;
-    return sched_getaffinity(0, sizeof set, &set) ? 0 : (unsigned)CPU_COUNT(&set);
-#else
-    const long count = sysconf(_SC_NPROCESSORS_ONLN);
-    return count < 0 ? 0 : (unsigned)count;
-#endif
 }
 
 const char *libc_version(void)

@@ -18,29 +18,21 @@
 struct process {
     int64_t id; /* 0: none */
     int answer;
-    /* A pidfd of a process that was started with a socket, where the system has pidfds; else -1. If
-     * the application has reaped the process, `id` may belong to another process by now. */
+    /* A pidfd, if whoever started the process opened one; else -1. A process that lives long needs
+     * it: if the application has reaped the process, `id` may belong to another one by now. */
     int handle;
 };
 
 /* Starts a program as the leader of a process group. The first argument is its path, the last
  * one NULL. Returns 0 or an error number. */
 int process_start(struct process *process, char *const arguments[]);
+/* Like process_start(), with a channel instead of the pipe: the helper gets ends[1]. Takes both
+ * ends, which are close-on-exec, even if it fails. */
+int process_start_with(struct process *process, char *const arguments[], int ends[2]);
+/* Moves a descriptor above those that a helper uses; it is low if the application has closed
+ * standard descriptors. Returns the new one; or -1, with errno set. */
+int process_move_up(int fd);
 
-/* Like process_start(), with a socket instead of the pipe. A socket can also carry descriptors of
- * files. Each answer is a packet: process_read() takes one at a time. */
-int process_start_socket(struct process *process, char *const arguments[]);
-
-/* Sends a file to the helper, which takes it with process_receive_file(). False if that would
- * block or fails. */
-bool process_send_file(const struct process *process, int file);
-/* In the helper: waits for a file and returns its descriptor. Returns -1 if no file will come or,
- * with EMFILE in errno, if this process has no descriptor left. */
-int process_receive_file(int socket);
-/* Ends the connection, as the end of this process would. */
-void process_hang_up(const struct process *process);
-/* Resumes the process if somebody has stopped it. Works only with a pidfd. */
-void process_resume(const struct process *process);
 /* The state of the process with this number, as in ps(1): T if a signal has stopped it, t if a
  * debugger has, Z if it is a zombie; 0 if the system does not say. */
 char process_state(int64_t id);
@@ -48,13 +40,6 @@ static inline bool process_is_stopped(char state)
 {
     return state == 'T' || state == 't';
 }
-
-/* Allocates zeroed memory that can be shared with the helper through *file. Its size cannot change,
- * so no access fails. Returns NULL and sets errno if memory, descriptors or addresses run out, or
- * if it exceeds RLIMIT_FSIZE. */
-void *process_share(size_t bytes, int *file);
-/* In the helper: maps `bytes` bytes of the file; NULL if the file is smaller. */
-void *process_map(int file, size_t bytes);
 
 /* Waits until one of the processes has an answer to read, or until the time is over. */
 void process_wait(const struct process *const list[], size_t count, uint64_t microseconds);

@@ -14,10 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -25,32 +21,13 @@
 
 #define LAST_PATIENCE 1000000 /* microseconds until a killed process must have ended */
 
-/* Moves a descriptor above those that the helper uses. It is low if the application has closed
- * standard descriptors. */
-static int move_up(int fd)
+int process_move_up(int fd)
 {
     if (fd < 0 || fd > PROCESS_ANSWER)
         return fd;
     const int moved = fcntl(fd, F_DUPFD_CLOEXEC, PROCESS_ANSWER + 1);
     close(fd);
     return moved;
-}
-
-static bool make_ends(int ends[2], bool socket)
-{
-    if (socket ? socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends)
-               : pipe2(ends, O_CLOEXEC))
-        return false;
-    ends[0] = move_up(ends[0]);
-    ends[1] = move_up(ends[1]);
-    if (ends[0] >= 0 && ends[1] >= 0)
-        return true;
-    const int error = errno;
-    for (int i = 0; i < 2; i++)
-        if (ends[i] >= 0)
-            close(ends[i]);
-    errno = error;
-    return false;
 }
 
 static int set_files(posix_spawn_file_actions_t *files, int answer)
@@ -101,111 +78,29 @@ static int spawn(struct process *process, char *const arguments[], int answer)
 
 static const struct process none = { .answer = -1, .handle = -1 };
 
-/* Opens a pidfd: unlike a number, it cannot come to mean another process. */
-static int open_handle(pid_t id)
+int process_start_with(struct process *process, char *const arguments[], int ends[2])
 {
-#if defined(SYS_pidfd_open) && defined(SYS_pidfd_send_signal)
-    return (int)syscall(SYS_pidfd_open, id, 0); /* close-on-exec */
-#else
-    (void)id;
-    return -1;
-#endif
-}
-
-static int start(struct process *process, char *const arguments[], bool socket)
-{
-    int ends[2];
     *process = none;
-    if (!make_ends(ends, socket))
-        return errno;
-    int error = fcntl(ends[0], F_SETFL, O_NONBLOCK) ? errno : 0;
+    for (int i = 0; i < 2; i++)
+        ends[i] = process_move_up(ends[i]);
+    int error = ends[0] < 0 || ends[1] < 0 || fcntl(ends[0], F_SETFL, O_NONBLOCK) ? errno
+                                                                                  : 0;
     if (!error)
         error = spawn(process, arguments, ends[1]);
-    close(ends[1]);
-    if (error)
+    if (ends[1] >= 0)
+        close(ends[1]);
+    if (error && ends[0] >= 0)
         close(ends[0]);
-    else
+    if (!error)
         process->answer = ends[0];
-    if (!error && socket)
-        process->handle = open_handle((pid_t)process->id);
     return error;
 }
 
 int process_start(struct process *process, char *const arguments[])
 {
-    return start(process, arguments, false);
-}
-
-int process_start_socket(struct process *process, char *const arguments[])
-{
-    return start(process, arguments, true);
-}
-
-/* ---- files ---- */
-
-/* Room for one descriptor that accompanies a packet. */
-union control {
-    struct cmsghdr head;
-    char bytes[CMSG_SPACE(sizeof(int))];
-};
-
-bool process_send_file(const struct process *process, int file)
-{
-    char byte = 0;
-    struct iovec data = { &byte, 1 };
-    union control control = { .bytes = { 0 } };
-    struct msghdr message = { .msg_iov = &data,
-                              .msg_iovlen = 1,
-                              .msg_control = control.bytes,
-                              .msg_controllen = sizeof control.bytes };
-    struct cmsghdr *head = CMSG_FIRSTHDR(&message);
-    head->cmsg_level = SOL_SOCKET;
-    head->cmsg_type = SCM_RIGHTS;
-    head->cmsg_len = CMSG_LEN(sizeof file);
-    memcpy(CMSG_DATA(head), &file, sizeof file);
-    ssize_t sent;
-    do
-        sent = sendmsg(process->answer, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-    while (sent < 0 && errno == EINTR);
-    return sent == 1;
-}
-
-int process_receive_file(int socket)
-{
-    char byte;
-    struct iovec data = { &byte, 1 };
-    union control control = { .bytes = { 0 } };
-    struct msghdr message = { .msg_iov = &data,
-                              .msg_iovlen = 1,
-                              .msg_control = control.bytes,
-                              .msg_controllen = sizeof control.bytes };
-    ssize_t got;
-    int file = -1;
-    do
-        got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
-    while (got < 0 && errno == EINTR);
-    const struct cmsghdr *head = got == 1 ? CMSG_FIRSTHDR(&message) : NULL;
-    if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS &&
-        head->cmsg_len == CMSG_LEN(sizeof file))
-        memcpy(&file, CMSG_DATA(head), sizeof file);
-    else if (got >= 0)
-        errno = got && message.msg_flags & MSG_CTRUNC ? EMFILE : EPIPE;
-    return file;
-}
-
-void process_hang_up(const struct process *process)
-{
-    shutdown(process->answer, SHUT_RDWR);
-}
-
-void process_resume(const struct process *process)
-{
-#if defined(SYS_pidfd_send_signal)
-    if (process->handle >= 0)
-        (void)syscall(SYS_pidfd_send_signal, process->handle, SIGCONT, NULL, 0);
-#else
-    (void)process;
-#endif
+    int ends[2];
+    *process = none;
+    return pipe2(ends, O_CLOEXEC) ? errno : process_start_with(process, arguments, ends);
 }
 
 /* Reads /proc, because the system notifies only the parent, and only once. The process name, which
@@ -221,56 +116,6 @@ char process_state(int64_t id)
     close(file);
     const char *name_end = got > 0 ? strrchr(text, ')') : NULL;
     return name_end && name_end[1] == ' ' ? name_end[2] : 0;
-}
-
-/* ---- memory ---- */
-
-static void *map(int file, size_t bytes)
-{
-    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    return memory == MAP_FAILED ? NULL : memory;
-}
-
-/* A larger file would end the process with SIGXFSZ, unless the application handles that. */
-static bool may_be_as_large(size_t bytes)
-{
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur == RLIM_INFINITY ||
-        bytes <= limit.rlim_cur)
-        return true;
-    errno = EFBIG;
-    return false;
-}
-
-void *process_share(size_t bytes, int *file)
-{
-#if defined(__linux__)
-    *file = -1;
-    if (!may_be_as_large(bytes))
-        return NULL;
-    const int made = move_up(memfd_create("hw", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-    void *memory = made >= 0 && !ftruncate(made, (off_t)bytes) &&
-                           !fcntl(made, F_ADD_SEALS,
-                                  F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
-                       ? map(made, bytes)
-                       : NULL;
-    if (!memory && made >= 0)
-        close(made);
-    *file = memory ? made : -1;
-    return memory;
-#else
-    (void)bytes;
-    *file = -1;
-    return NULL;
-#endif
-}
-
-void *process_map(int file, size_t bytes)
-{
-    struct stat is;
-    return !fstat(file, &is) && is.st_size >= 0 && (uint64_t)is.st_size >= bytes
-               ? map(file, bytes)
-               : NULL;
 }
 
 /* ---- waiting ---- */

@@ -51,9 +51,8 @@ struct job {
 
 struct jobs {
     struct hw_context *context;
-    const char *name; /* the name of the program */
-    char *program;
-    struct kept *kept;       /* hw-worker: the process is kept; NULL: hw-probe */
+    char *program;           /* the path of the helper */
+    bool serves;             /* it is hw-worker */
     const struct only *only; /* the only form to test; NULL: the whole admission test */
     struct candidate *const *list;
     size_t count, next; /* of the list */
@@ -108,7 +107,8 @@ static bool arguments_make(struct arguments *arguments, const struct jobs *jobs,
     text[PROBE_NANOSECONDS] = text_format("%ld", file.st_mtim.tv_nsec);
     for (size_t i = 0; i < PASSED_ON; i++)
         text[PROBE_SETTINGS + i] = text_format("%s=%s", setting_fields[passed_on[i]],
-                                               passed_on[i] == SETTING_kernel && !jobs->kept
+                                               passed_on[i] == SETTING_kernel &&
+                                                       !jobs->serves
                                                    ? ""
                                                    : settings->value[passed_on[i]].text);
     for (size_t i = 0; i < candidate->loaded_count; i++)
@@ -123,33 +123,16 @@ static bool arguments_make(struct arguments *arguments, const struct jobs *jobs,
     return true;
 }
 
-/* Starts the program. hw-worker immediately gets the memory that it shares with the library. */
-static int start_process(const struct jobs *jobs, struct process *process,
-                         char *const arguments[])
-{
-    if (!jobs->kept)
-        return process_start(process, arguments);
-    int error = process_start_socket(process, arguments);
-    if (error || process_send_file(process, jobs->kept->file))
-        return error;
-    error = errno;
-    if (error == EPIPE || error == ECONNRESET)
-        return 0; /* if it has ended already, its answer, or no answer, says why */
-    process_hang_up(process); /* otherwise it would wait for the file */
-    (void)process_end(process, FAREWELL);
-    return error;
-}
-
 static void start(struct jobs *jobs, struct candidate *candidate)
 {
     struct job job = { .candidate = candidate, .start = microseconds_now() };
     struct arguments arguments;
-    log_line(&jobs->context->log, HW_LOG_DEBUG, "%s %s in a process of its own",
-             jobs->kept ? "starting" : "trying", candidate->path);
+    log_line(&jobs->context->log, HW_LOG_DEBUG, "trying %s in a process of its own",
+             candidate->path);
     int error = 0;
     if (!arguments_make(&arguments, jobs, candidate))
         stop(candidate, REASON_NO_MEMORY, NULL);
-    else if ((error = start_process(jobs, &job.process, arguments.text)))
+    else if ((error = process_start(&job.process, arguments.text)))
         /* after a shortage, nothing is wrong with the program */
         stop(candidate, is_shortage(error) ? REASON_NO_MEMORY : REASON_NO_HELPER,
              "%s cannot be started: %s", jobs->program, strerror(error));
@@ -160,33 +143,25 @@ static void start(struct jobs *jobs, struct candidate *candidate)
 
 /* ---- ending ---- */
 
-static bool no_reply(const struct jobs *jobs, struct job *job, bool late)
+/* `late`: the helper was stopped. */
+static bool no_reply(struct candidate *candidate, const char *helper,
+                     const unsigned char *reply, size_t size, bool late)
 {
-    struct candidate *candidate = job->candidate;
     if (late)
         return stop(candidate, REASON_WATCHER_STOPPED, NULL);
-    if (job->size == sizeof probe_other && !memcmp(job->reply, probe_other, job->size)) {
+    if (size == sizeof probe_other && !memcmp(reply, probe_other, size)) {
         stop(candidate, REASON_NO_HELPER,
-             "%s is of another build than the library in this process", jobs->name);
+             "%s is of another build than the library in this process", helper);
         set_remedy(candidate,
                    "Restart the program; if that does not help, install library "
                    "and %s of one build",
-                   jobs->name);
+                   helper);
         return false;
     }
-    if (job->size)
+    if (size)
         return stop(candidate, REASON_WATCHER_KILLED, NULL);
     return stop(candidate, REASON_NO_HELPER, "%s ended without a reply: it is damaged",
-                jobs->name);
-}
-
-/* Keeps the worker process and its verdict for the caller. */
-static void keep(const struct jobs *jobs, struct job *job)
-{
-    struct kept *kept = jobs->kept;
-    kept->verdict = job->candidate->verdict;
-    job->candidate->verdict = NULL;
-    kept->process = job->process;
+                helper);
 }
 
 bool child_accept(struct candidate *candidate, const unsigned char *bytes, size_t size)
@@ -226,13 +201,8 @@ static void finish(struct jobs *jobs, size_t index, bool late)
         stop(job->candidate, is_shortage(job->error) ? REASON_NO_MEMORY : REASON_NO_HELPER,
              "the reply of hw-probe cannot be read: %s", strerror(job->error));
     else if (!child_accept(job->candidate, job->reply, job->size))
-        no_reply(jobs, job, late);
-    const bool kept = jobs->kept && !job->candidate->reason;
-    if (kept)
-        keep(jobs, job);
-    else if (jobs->kept)
-        process_hang_up(&job->process);
-    if (!kept && !process_end(&job->process, late ? 0 : FAREWELL))
+        no_reply(job->candidate, "hw-probe", job->reply, job->size, late);
+    if (!process_end(&job->process, late ? 0 : FAREWELL))
         log_line(&jobs->context->log, HW_LOG_WARN,
                  "%s: the process that tries it was killed, but does not end",
                  job->candidate->path);
@@ -254,14 +224,12 @@ static bool is_whole(const struct job *job)
     return job->size >= stated;
 }
 
-/* Reads the available bytes of the reply; false at its end. Does not read beyond the reply of a
- * process that is kept: its log lines and the reason of its end are for worker.c. */
-static bool take(struct job *job, bool kept)
+/* Reads the available bytes of the reply; false at its end. */
+static bool take(struct job *job)
 {
     unsigned char part[4096];
-    ptrdiff_t got = 0;
-    while (!(kept && is_whole(job)) &&
-           (got = process_read(&job->process, part, sizeof part)) > 0) {
+    ptrdiff_t got;
+    while ((got = process_read(&job->process, part, sizeof part)) > 0) {
         if (job->size + (size_t)got > VERDICT_BYTES)
             return false;
         unsigned char *reply = realloc(job->reply, job->size + (size_t)got);
@@ -298,8 +266,7 @@ static void wait_for_some(struct jobs *jobs)
         jobs->looked = microseconds_now();
     for (size_t i = jobs->running_count; i-- > 0;) {
         struct job *job = &jobs->running[i];
-        const bool open = take(job, jobs->kept != NULL),
-                   late = open && look && is_stopped(jobs, job);
+        const bool open = take(job), late = open && look && is_stopped(jobs, job);
         if (!open || late)
             finish(jobs, i, late);
     }
@@ -307,35 +274,32 @@ static void wait_for_some(struct jobs *jobs)
 
 /* ---- all ---- */
 
-/* The program must be as trustworthy as a plugin, because it runs as well. */
-static bool find_program(struct jobs *jobs, struct distrust *why)
+char *child_helper(const struct hw_context *context, const char *name, const char *task,
+                   struct distrust *why)
 {
-    const struct settings *settings = &jobs->context->settings;
-    char *path = helper_program(jobs->name, settings->elevated), *real = NULL;
+    const struct settings *settings = &context->settings;
+    struct distrust cause = { REASON_NO_MEMORY, "out of memory" };
+    char *path = helper_program(name, settings->elevated), *real = NULL;
     if (!path && errno != ENOMEM) {
-        why->reason = REASON_NO_HELPER;
-        snprintf(why->message, sizeof why->message, "%s", strerror(errno));
+        cause.reason = REASON_NO_HELPER;
+        snprintf(cause.message, sizeof cause.message, "%s", strerror(errno));
     }
-    const int fd = path ? trust_open(path, settings->trust, &real, why) : -1;
+    const int fd = path ? trust_open(path, settings->trust, &real, &cause) : -1;
     if (fd >= 0)
         close(fd);
-    else
-        jobs->program = path;
-    if (fd < 0)
-        return false;
+    why->reason = cause.reason == REASON_NO_MEMORY ? REASON_NO_MEMORY : REASON_NO_HELPER;
+    if (!real)
+        snprintf(why->message, sizeof why->message,
+                 "%s, which %s plugins, cannot be used: %.600s", path ? path : name, task,
+                 cause.message);
     free(path);
-    jobs->program = real;
-    return true;
+    return real;
 }
 
-static void stop_all(struct jobs *jobs, const struct distrust *why)
+static void stop_all(const struct jobs *jobs, const struct distrust *why)
 {
-    const enum reason reason = why->reason == REASON_NO_MEMORY ? REASON_NO_MEMORY
-                                                               : REASON_NO_HELPER;
     for (size_t i = 0; i < jobs->count; i++)
-        stop(jobs->list[i], reason, "%s, which %s plugins, cannot be used: %s",
-             jobs->program ? jobs->program : jobs->name, jobs->kept ? "runs" : "tries",
-             why->message);
+        stop(jobs->list[i], why->reason, "%s", why->message);
 }
 
 static void run_all(struct jobs *jobs)
@@ -345,7 +309,8 @@ static void run_all(struct jobs *jobs)
     jobs->most = PLUGINS_AT_ONCE * (processors ? processors : 1);
     jobs->running = calloc(jobs->most, sizeof *jobs->running);
     jobs->processes = calloc(jobs->most, sizeof *jobs->processes);
-    if (jobs->running && jobs->processes && find_program(jobs, &why)) {
+    if (jobs->running && jobs->processes &&
+        (jobs->program = child_helper(jobs->context, "hw-probe", "tries", &why))) {
         while (jobs->next < jobs->count || jobs->running_count)
             if (jobs->next < jobs->count && jobs->running_count < jobs->most)
                 start(jobs, jobs->list[jobs->next++]);
@@ -361,9 +326,7 @@ static void run_all(struct jobs *jobs)
 
 void child_probe(struct hw_context *context, struct candidate *const list[], size_t count)
 {
-    struct jobs jobs = {
-        .context = context, .name = "hw-probe", .list = list, .count = count
-    };
+    struct jobs jobs = { .context = context, .list = list, .count = count };
     if (count)
         run_all(&jobs);
 }
@@ -371,29 +334,57 @@ void child_probe(struct hw_context *context, struct candidate *const list[], siz
 void child_test(struct hw_context *context, struct candidate *candidate,
                 const struct only *only)
 {
-    struct jobs jobs = {
-        .context = context, .name = "hw-probe", .only = only, .list = &candidate, .count = 1
-    };
+    struct jobs jobs = { .context = context, .only = only, .list = &candidate, .count = 1 };
     run_all(&jobs);
 }
 
-bool child_keep(struct hw_context *context, struct candidate *candidate, struct kept *kept)
+/* ---- hw-worker, which the proxy of worker mode starts ---- */
+
+char **child_command(struct hw_context *context, struct candidate *candidate)
 {
-    struct jobs jobs = { .context = context,
-                         .name = "hw-worker",
-                         .kept = kept,
-                         .list = &candidate,
-                         .count = 1 };
+    struct distrust why = { REASON_NO_MEMORY, "out of memory" };
+    struct jobs jobs = { .context = context, .serves = true };
+    struct arguments *made = calloc(1, sizeof *made);
+    jobs.program = made ? child_helper(context, "hw-worker", "runs", &why) : NULL;
+    if (!jobs.program)
+        stop(candidate, why.reason, "%s", why.message);
+    else if (!arguments_make(made, &jobs, candidate))
+        stop(candidate, REASON_NO_MEMORY, NULL);
+    else
+        return made->text;
+    child_command_free(made ? made->text : NULL);
+    return NULL;
+}
+
+void child_command_free(char **command)
+{
+    for (size_t i = 0; command && i < ARGUMENTS; i++)
+        free(command[i]);
+    free(command);
+}
+
+/* The devices that the plugin left out there: it may not have been tried before. */
+static void take_left_out(struct candidate *candidate, struct verdict *verdict)
+{
+    left_out_free(candidate->left_out, candidate->left_out_count);
+    candidate->left_out = verdict->left_out;
+    candidate->left_out_count = verdict->left_out_count;
+    verdict->left_out = NULL;
+    verdict->left_out_count = 0;
+}
+
+bool child_replied(struct candidate *candidate, const unsigned char *reply, size_t size,
+                   bool stopped)
+{
     struct verdict *tried = candidate->verdict; /* the verdict of hw-probe stays */
     candidate->verdict = NULL;
-    run_all(&jobs);
-    if (candidate->verdict) { /* the candidate has stopped */
+    if (!child_accept(candidate, reply, size))
+        no_reply(candidate, "hw-worker", reply, size, stopped);
+    if (candidate->verdict) {
+        take_left_out(candidate, candidate->verdict);
         verdict_free(candidate->verdict);
         free(candidate->verdict);
     }
     candidate->verdict = tried;
-    if (candidate->reason == REASON_NO_HELPER)
-        set_remedy(candidate, "Install the library again, or take the plugin out of "
-                              "HW_WORKER");
     return !candidate->reason;
 }

@@ -4,8 +4,8 @@
 #ifndef HW_OPEN_CHILD_H
 #define HW_OPEN_CHILD_H
 
-#include "base/process.h"
 #include "open/candidate.h"
+#include "open/trust.h"
 #include "run/ops.h"
 #include "settings.h"
 
@@ -50,15 +50,18 @@ void child_probe(struct hw_context *context, struct candidate *const list[], siz
 void child_test(struct hw_context *context, struct candidate *candidate,
                 const struct only *only);
 
-/* A process of hw-worker (tools/worker) that has loaded and started the plugin. */
-struct kept {
-    int file; /* the shared memory that it gets: see worker/wire.h */
-    struct process process;
-    struct verdict *verdict; /* the plugin's devices there; the caller frees it */
-};
+/* A helper must be as trustworthy as a plugin, because it runs as well. Returns the path of the
+ * helper, which the caller frees; or NULL, with a message in `why`. `task`: "tries" or "runs". */
+char *child_helper(const struct hw_context *context, const char *name, const char *task,
+                   struct distrust *why);
 
-/* Starts hw-worker for the candidate, or stops the candidate. Sets all members of `kept` except
- * `file`, which the caller sets. hw-worker has the arguments of hw-probe. */
-bool child_keep(struct hw_context *context, struct candidate *candidate, struct kept *kept);
+/* The command that starts hw-worker (tools/worker) for the candidate, which has the arguments of
+ * hw-probe; or NULL: the candidate is stopped. */
+char **child_command(struct hw_context *context, struct candidate *candidate);
+void child_command_free(char **command);
+/* Takes the reply of hw-worker, a verdict. `stopped`: somebody has stopped hw-worker before it
+ * replied. False if the plugin has not started there: the candidate is stopped. */
+bool child_replied(struct candidate *candidate, const unsigned char *reply, size_t size,
+                   bool stopped);
 
 #endif

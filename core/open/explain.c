@@ -3,9 +3,9 @@
 #include "base/fork.h"
 #include "base/json.h"
 #include "open/admission.h"
-#include "open/apart.h"
 #include "open/config.h"
 #include "open/inventory.h"
+#include "open/proxy.h"
 #include "open/registry.h"
 #include "open/scan.h"
 #include "open/verdict.h"
@@ -257,7 +257,7 @@ static void put_candidate(struct json *json, const struct catalog *found,
     put_manifest(json, c->manifest);
     put_left_out(json, c);
     put_admission(json, found, c);
-    apart_explain(json, c->plugin);
+    proxy_explain(json, c->plugin);
     json_open(json, "microseconds", '{');
     for (int i = 0; i < STAGE_COUNT; i++)
         json_number(json, stage_name((enum stage)i),

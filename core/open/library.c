@@ -195,8 +195,7 @@ static bool check_linked(struct candidate *candidate, void *library)
     return true;
 }
 
-/* The system's loader gives its reason only as text. */
-static bool is_shortage_text(const char *error)
+bool loader_lacks_memory(const char *error)
 {
     return strstr(error, strerror(ENOMEM)) || strstr(error, "out of memory") ||
            strstr(error, strerror(EMFILE)) || strstr(error, strerror(ENFILE));
@@ -225,7 +224,7 @@ static bool load_failed(struct candidate *candidate, const char *name)
     if (symbol)
         not_linked(candidate, symbol + sizeof undefined - 1,
                    strcspn(symbol + sizeof undefined - 1, ", ("));
-    else if (!error || is_shortage_text(error))
+    else if (!error || loader_lacks_memory(error))
         stop(candidate, REASON_NO_MEMORY, "the system could not load it: %s",
              error ? error : strerror(ENOMEM));
     else

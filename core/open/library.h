@@ -9,4 +9,8 @@
  * candidate and returns NULL. */
 void *library_load(struct candidate *candidate);
 
+/* Whether memory or descriptors ran out, by the text of dlerror(): the system's loader gives its
+ * reason only as text. */
+bool loader_lacks_memory(const char *error);
+
 #endif

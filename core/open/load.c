@@ -5,9 +5,9 @@
 
 #include "base/message.h"
 #include "base/text.h"
-#include "open/apart.h"
 #include "open/defaults.h"
 #include "open/library.h"
+#include "open/proxy.h"
 #include "open/witness.h"
 #include "run/pool.h"
 
@@ -253,10 +253,10 @@ static bool enter(struct plugin *plugin)
     return take_table(plugin, &offer.table);
 }
 
-static bool enter_apart(struct plugin *plugin)
+static bool enter_proxy(struct plugin *plugin)
 {
     struct hw_plugin table = { .size = sizeof table };
-    return apart_start(plugin, &table) && take_table(plugin, &table);
+    return proxy_enter(plugin, &table) && take_table(plugin, &table);
 }
 
 static bool enter_here(struct plugin *plugin)
@@ -288,7 +288,7 @@ bool load(struct hw_context *context, struct candidate *candidate)
     if (!fill_host(plugin))
         return false;
     struct witness *witness = witness_begin();
-    bool good = plugin->apart ? enter_apart(plugin) : enter_here(plugin);
+    bool good = plugin->apart ? enter_proxy(plugin) : enter_here(plugin);
     const enum reason changed = witness_end(witness, true);
     if (good && changed)
         good = stop(candidate, changed, "%s while it was loaded",
@@ -303,7 +303,7 @@ void plugin_stop(struct plugin *plugin)
     if (plugin->started)
         plugin->table.close(plugin->self);
     plugin->started = false;
-    apart_end(plugin);
+    proxy_release(plugin);
 }
 
 void plugin_close(struct plugin *plugin)
@@ -314,7 +314,6 @@ void plugin_close(struct plugin *plugin)
         plugin->outcomes = outcome->next;
         candidate_free(outcome);
     }
-    apart_free(plugin);
     free(plugin->cache_dir);
     free(plugin);
 }

@@ -200,6 +200,7 @@ static void device_free(struct hw_device *device)
     pthread_cond_destroy(&device->op_tested);
     pthread_mutex_destroy(&device->lock);
     free(device->closed_counts);
+    free(device->why_lost);
     free(device);
 }
 

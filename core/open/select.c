@@ -6,9 +6,9 @@
 
 #include "base/message.h"
 #include "base/text.h"
-#include "open/apart.h"
 #include "open/config.h"
 #include "open/pick.h"
+#include "open/proxy.h"
 #include "open/scan.h"
 
 #include <stdio.h>

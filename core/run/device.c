@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* device.c - devices in use: opens them, and handles the statuses of their plugins. */
+#define _POSIX_C_SOURCE 200809L
 #include "run/device.h"
 
 #include "base/argument.h"
@@ -7,6 +8,7 @@
 #include "base/message.h"
 #include "run/pool.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- waking ---- */
@@ -65,11 +67,21 @@ uint32_t device_position(const struct catalog *found, const struct hw_device *de
     return i;
 }
 
+/* Keeps the plugin's message for later calls. */
+static void device_keep_why(struct hw_device *device)
+{
+    char *why = strdup(hw_message()), *none = NULL;
+    if (why && !atomic_compare_exchange_strong(&device->why_lost, &none, why))
+        free(why);
+}
+
 enum hw_status device_result(struct hw_device *device, int32_t status)
 {
     if (!status)
         return HW_OK;
     plugin_failed(status);
+    if (status == HW_LOST && !atomic_load(&device->lost))
+        device_keep_why(device);
     if (status == HW_LOST && !atomic_exchange(&device->lost, HW_LOST)) {
         device_changed(device);
         log_line(&device->context->log, HW_LOG_ERROR, "%s is lost: %s", device->name,
@@ -84,7 +96,7 @@ enum hw_status device_usable(struct hw_device *device)
     if (status)
         return status;
     if (atomic_load_explicit(&device->lost, memory_order_relaxed)) {
-        const char *why = plugin_ended(device->plugin);
+        const char *why = atomic_load(&device->why_lost);
         return fail(HW_LOST,
                     "device %s is lost%s%s; close its queues and buffers, and open a new "
                     "context",

@@ -4,9 +4,9 @@
  * beside them. */
 #define _GNU_SOURCE
 /* Before cmocka, which defines a macro with the name of one of its functions. */
-#include "base/process.h"
 #include "open/child.h"
 #include "open/verdict.h"
+#include "worker/link.h"
 
 #include "fixture.h"
 
@@ -145,7 +145,7 @@ static void test_stranger(void **state)
     char *arguments[] = { program, NULL };
     struct process process;
     (void)state;
-    assert_int_equal(process_start_socket(&process, arguments), 0);
+    assert_int_equal(link_start(&process, arguments), 0);
     if (process.handle < 0) { /* an old system: nothing tells the two */
         assert_true(process_end(&process, 5000000));
         skip();

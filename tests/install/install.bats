@@ -48,6 +48,15 @@ compile()
     done
 }
 
+@test "a plugin runs in a process of its own, and its proxy is not listed" {
+    [ -x "$HOME_OF_HW/bin/hw" ] || skip "not applicable: built without the command"
+    [[ $PLUGIN_NAMES == *cpu* ]] || skip "not applicable: built without the CPU plugin"
+    HW_REQUIRE=cpu HW_WORKER=cpu HW_CACHE_DIR=off "$HOME_OF_HW/bin/hw" status >status
+    cat status
+    grep -q "In a process of its own (HW_WORKER): running" status
+    run ! grep -q "hw_worker" status
+}
+
 @test "the command has its manual page and its completion" {
     [ -x "$HOME_OF_HW/bin/hw" ] || skip "not applicable: built without the command"
     test -f "$HOME_OF_HW/share/man/man1/hw.1"

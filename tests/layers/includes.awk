@@ -66,14 +66,15 @@ function may_see(source, header, own)
         return header ~ /^(core|include\/hw)\//
     if (own == "verify")
         return header ~ /^(verify|include\/hw)\//
-    if (own == "core worker")
-        return header ~ /^(core\/worker|core\/base|include\/hw)\// || header ~ /^core\/([a-z]+|run\/ops)\.h$/
+    if (own == "proxy")
+        return header ~ /^include\/hw\/(plugin|ops|types)\.h$/ || index(header, "proxy/") == 1 ||
+               header ~ /^core\/(proxy|base\/(likely|platform|process))\.h$/
     if (own == "tools helper")
         return header ~ /^(tools\/helper|core|include\/hw)\//
     if (own == "tools probe")
         return header ~ /^(tools\/helper|tools\/probe|core|verify|include\/hw)\//
     if (own == "tools worker")
-        return header ~ /^(tools\/helper|tools\/worker|core|include\/hw)\//
+        return header ~ /^(tools\/helper|tools\/worker|proxy\/worker|core|include\/hw)\//
     # util stands alone; the model library needs nothing of the commands, and commands nothing of each other.
     if (own == "tools util")
         return header ~ /^tools\/util\//

@@ -1,13 +1,13 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # The architecture, read back from the build: exported symbols, needed libraries, size, and the includes of each file.
-# Meson sets LIBRARY (libhw.so), PLUGINS (the built plugins), BUILD and NINJA.
+# Meson sets LIBRARY (libhw.so), PLUGINS (the built plugins), PROXIES, BUILD and NINJA.
 
 setup()
 {
     cd "$BATS_TEST_DIRNAME/../.." || exit 1
     [ -n "${LIBRARY-}" ] || skip "not applicable: run by meson test, on what it built"
-    for object in $LIBRARY $PLUGINS; do
+    for object in $LIBRARY $PLUGINS $PROXIES; do
         [ -f "$object" ]
     done
 }
@@ -85,8 +85,17 @@ nothing()
     done
 }
 
+@test "a proxy exports hw_proxy_entry alone, and takes nothing from the library" {
+    for proxy in $PROXIES; do
+        [ "$(exported "$proxy")" = hw_proxy_entry ]
+        nm -D --undefined-only "$proxy" | grep -E ' hw_' | nothing
+        needed "$proxy" | grep -vE '^(lib[cm]\.so\.6|ld-linux[-a-z0-9_]*\.so\.[0-9])$' | nothing
+        ldd -r "$proxy" 2>&1 | grep undefined | nothing
+    done
+}
+
 @test "library and plugins ask for no executable stack and no path of the build" {
-    for object in $LIBRARY $PLUGINS; do
+    for object in $LIBRARY $PLUGINS $PROXIES; do
         readelf -lW "$object" | grep -E 'GNU_STACK.*RWE' | nothing
         grep -F -- "$PWD" "$object" | nothing
     done

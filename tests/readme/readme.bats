@@ -32,8 +32,9 @@ between()
 
 @test "every file and folder of the tree that the documentation names is there" {
     cd "$SOURCE"
-    missing=$(grep -oHE '`(core|docs|examples|include|kernels|models|plugins|tests|tools|verify)/[A-Za-z0-9_./-]*`' \
-        ./*.md docs/*.md docs/decisions/*.md tests/README.md | tr -d '\`' | while IFS=: read -r page path; do
+    folders='core|docs|examples|include|kernels|models|plugins|proxy|tests|tools|verify'
+    missing=$(grep -oHE "\`($folders)/[A-Za-z0-9_./-]*\`" ./*.md docs/*.md docs/decisions/*.md tests/README.md |
+        tr -d '\`' | while IFS=: read -r page path; do
         [ -e "$path" ] || echo "$page: $path"
     done)
     echo "$missing"

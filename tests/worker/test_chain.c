@@ -72,7 +72,7 @@ static const struct hw_plugin table = { .graph_build = graph_build,
 
 /* ---- the test ---- */
 
-/* As core/worker/call.c writes it. */
+/* As proxy/worker/call.c writes it. */
 struct node {
     struct wire_op head;
     struct hw_silu op;

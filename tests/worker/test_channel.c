@@ -6,8 +6,11 @@
 #include "worker/channel.h"
 
 #include "base/platform.h"
-#include "base/sleep.h"
+#include "worker/sleep.h"
 
+#include <hw/hw.h>
+
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

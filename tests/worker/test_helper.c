@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test_helper.c - worker mode without hw-worker: this program is linked with the library's objects,
- * which have no hw-worker beside them. The plugin stops with a reason and is never loaded here
+/* test_helper.c - worker mode without its proxy: this program is linked with the library's objects,
+ * which have no hw_worker.so beside them. The plugin stops with a reason and is never loaded here
  * instead. */
 #include <hw/hw.h>
 
@@ -31,7 +31,7 @@ static void test_missing(void **state)
     assert_non_null(text);
     hw_explain(context, text, size);
     assert_non_null(strstr(text, "\"no-helper\""));
-    assert_non_null(strstr(text, "hw-worker, which runs plugins, cannot be used"));
+    assert_non_null(strstr(text, "hw_worker.so, which runs plugins, cannot be used"));
     assert_non_null(strstr(text, "take the plugin out of HW_WORKER"));
     free(text);
     hw_close(context);

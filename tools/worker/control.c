@@ -6,6 +6,7 @@
 #include "base/message.h"
 #include "base/process.h"
 #include "watched.h"
+#include "worker/link.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -69,7 +70,7 @@ static int32_t device_close(struct server *server, const struct wire_index *argu
  * descriptor is free. */
 static int take_file(void)
 {
-    const int file = process_receive_file(SERVER_SOCKET);
+    const int file = link_receive_file(SERVER_SOCKET);
     if (file < 0 && errno != EMFILE)
         _exit(LOST_REPLY);
     return file;
@@ -78,7 +79,7 @@ static int take_file(void)
 static int32_t import(struct server *server, const struct wire_memory *arguments, int file,
                       struct memory *memory)
 {
-    memory->mapped = process_map(file, (size_t)arguments->bytes);
+    memory->mapped = link_map(file, (size_t)arguments->bytes);
     memory->bytes = (size_t)arguments->bytes;
     if (!memory->mapped)
         return plugin_message_set(HW_NO_MEMORY,

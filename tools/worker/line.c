@@ -4,7 +4,7 @@
 #include "server.h"
 
 #include "base/message.h"
-#include "base/sleep.h"
+#include "worker/sleep.h"
 
 #include <stdio.h>
 #include <string.h>

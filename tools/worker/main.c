@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* main.c - hw-worker: has one plugin in a process of its own, for the library, which starts it if
  * HW_WORKER names the plugin. core/open/child.h has the arguments; the answer, a verdict, goes to
- * descriptor 3, a socket, which first gives the memory for all that follows: core/worker/wire.h.
+ * descriptor 3, a socket, which first gives the memory for all that follows: proxy/worker/wire.h.
  *
  * This process watches over that of the plugin, and ends it when the application ends. */
 #define _GNU_SOURCE
 #include "base/platform.h"
 #include "base/process.h"
-#include "base/sleep.h"
 #include "base/text.h"
 #include "open/child.h"
 #include "server.h"
 #include "watched.h"
 #include "worker/late.h"
+#include "worker/link.h"
+#include "worker/sleep.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -72,7 +73,10 @@ static void describe(void)
     const struct hw_plugin *table = server.table;
     struct wire_table *to = &shared->table;
     snprintf(to->vendor, sizeof to->vendor, "%s", table->vendor);
+    snprintf(to->version, sizeof to->version, "%s", table->version);
     to->abi = table->abi;
+    to->ops = server.subject.verdict->ops;
+    to->device_count = server.subject.verdict->device_count;
     to->op_count = table->op_count < HW_OP_COUNT ? table->op_count : HW_OP_COUNT;
     for (uint32_t op = 0; op < to->op_count; op++)
         to->op_sizes[op] = table->op_sizes[op];
@@ -186,7 +190,7 @@ static const char *look(struct late *late, struct stopwatch *stopwatch)
 /* Until the plugin's process or the application ends, the library hangs up, or a call takes too
  * long: then it returns why the plugin's is stopped. */
 static const char *watch_over(struct watched *watched, int parent, pid_t parent_id,
-                              const struct settings *settings)
+                              const struct late_limits *limits)
 {
     struct pollfd polled[] = { { .fd = watched->output, .events = POLLIN },
                                { .fd = PROCESS_ANSWER },
@@ -196,7 +200,7 @@ static const char *watch_over(struct watched *watched, int parent, pid_t parent_
     const char *why = NULL;
     sigset_t none;
     sigemptyset(&none);
-    late_begin(&late, shared, settings);
+    late_begin(&late, shared, limits);
     stopwatch_start(&stopwatch, watched->id);
     const struct timespec period = { .tv_sec = (time_t)(late.period / 1000000),
                                      .tv_nsec = (long)(late.period % 1000000) * 1000 };
@@ -270,7 +274,9 @@ static int run(const struct request *request)
     watched_wait(&watched, is_whole);
     if (!answer(&watched))
         return 0;
-    const char *late = watch_over(&watched, parent, parent_id, &request->settings);
+    const struct late_limits limits = { request->settings.worker_timeout,
+                                        request->settings.probe_timeout };
+    const char *late = watch_over(&watched, parent, parent_id, &limits);
     watched_kill(&watched);
     take_output(&watched);
     tell_end(words_of_end(&watched, late));
@@ -280,8 +286,8 @@ static int run(const struct request *request)
 /* Sets the memory that the library has made. */
 static bool take_memory(void)
 {
-    const int file = process_receive_file(PROCESS_ANSWER);
-    shared = file >= 0 ? process_map(file, sizeof *shared) : NULL;
+    const int file = link_receive_file(PROCESS_ANSWER);
+    shared = file >= 0 ? link_map(file, sizeof *shared) : NULL;
     if (file >= 0)
         close(file);
     return shared != NULL;

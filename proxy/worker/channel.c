@@ -5,7 +5,7 @@
 
 #include "base/likely.h"
 #include "base/platform.h"
-#include "base/sleep.h"
+#include "worker/sleep.h"
 
 #include <string.h>
 
@@ -148,6 +148,16 @@ enum channel_fault channel_await(struct channel *channel, uint64_t position,
     }
 }
 
+static bool is_status(int32_t status)
+{
+#define X(NAME, value, text)                                                               \
+    if (status == HW_##NAME)                                                               \
+        return true;
+    HW_STATUSES(X)
+#undef X
+    return false;
+}
+
 void channel_reply(const struct channel *channel, uint32_t bytes, struct wire_reply *reply)
 {
     /* The worker may write during the copy, so only the copy is used. */
@@ -155,7 +165,7 @@ void channel_reply(const struct channel *channel, uint32_t bytes, struct wire_re
     reply->text[sizeof reply->text - 1] = '\0';
     if (reply->status == HW_OK && reply->bytes == bytes)
         return;
-    if (reply->status == HW_OK || strcmp(hw_status_name(reply->status), "?") == 0) {
+    if (reply->status == HW_OK || !is_status(reply->status)) {
         reply->status = HW_INTERNAL;
         strcpy(reply->text,
                "the plugin's worker process (HW_WORKER) sent an invalid reply");

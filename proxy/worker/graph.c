@@ -4,8 +4,6 @@
  * submits the nodes one by one. */
 #include "worker/remote.h"
 
-#include "base/message.h"
-
 #include <stdlib.h>
 
 struct remote_graph {
@@ -34,7 +32,7 @@ int32_t remote_graph_build(void *of, const struct hw_node *nodes, uint32_t count
     struct remote_graph *made = calloc(1, sizeof *made);
     *graph = NULL;
     if (!made)
-        return plugin_message_set(HW_NO_MEMORY, "out of memory for a graph");
+        return worker_fail(queue->worker, HW_NO_MEMORY, "out of memory for a graph");
     int32_t status = push_nodes(queue, nodes, count);
     if (!status && remote_begin(queue, WIRE_GRAPH_BUILD, 0, &status))
         status = remote_answer(queue, &made->id, sizeof made->id);

@@ -3,8 +3,6 @@
  * for. So a query about an event first checks that these calls are done. */
 #include "worker/remote.h"
 
-#include "base/message.h"
-
 #include <stdlib.h>
 
 /* A call in a queue. */
@@ -91,7 +89,7 @@ int32_t remote_event_create(void *of, uint32_t flags, void **event)
     const struct wire_event arguments = { .device = device->index, .flags = flags };
     struct remote_event *made = calloc(1, sizeof *made);
     if (!made)
-        return plugin_message_set(HW_NO_MEMORY, "out of memory for an event");
+        return worker_fail(device->worker, HW_NO_MEMORY, "out of memory for an event");
     made->worker = device->worker;
     made->device = device->index;
     const int32_t status = ask_with(made,

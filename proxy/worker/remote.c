@@ -2,15 +2,13 @@
 /* remote.c - the table of a plugin in a worker process: the instance and its devices. */
 #include "worker/remote.h"
 
-#include "base/message.h"
-
 #include <stdlib.h>
 #include <string.h>
 
+/* The worker process has opened the plugin already, and *self is set: see core/proxy.h. */
 static int32_t remote_open(const struct hw_host *host, void **self)
 {
-    const struct plugin *plugin = host->instance;
-    *self = plugin->worker; /* the worker has opened the plugin already */
+    (void)host, (void)self;
     return HW_OK;
 }
 
@@ -32,18 +30,23 @@ static int32_t remote_device_count(void *self, int32_t *count)
     return HW_OK;
 }
 
+static int32_t ask_facts(struct worker *worker, uint32_t index,
+                         struct hw_device_info *facts)
+{
+    const struct wire_index arguments = { .device = index };
+    return worker_ask(worker, &(struct question){ .channel = WIRE_CONTROL,
+                                                  .call = WIRE_DEVICE_INFO,
+                                                  .arguments = &arguments,
+                                                  .bytes = sizeof arguments,
+                                                  .data = facts,
+                                                  .data_bytes = sizeof *facts });
+}
+
 /* Kernels in a worker process cannot access the host's memory. */
 static int32_t remote_device_info(void *self, int32_t index, struct hw_device_info *info)
 {
     struct hw_device_info facts;
-    const struct wire_index arguments = { .device = (uint32_t)index };
-    const int32_t status = worker_ask(self,
-                                      &(struct question){ .channel = WIRE_CONTROL,
-                                                          .call = WIRE_DEVICE_INFO,
-                                                          .arguments = &arguments,
-                                                          .bytes = sizeof arguments,
-                                                          .data = &facts,
-                                                          .data_bytes = sizeof facts });
+    const int32_t status = ask_facts(self, (uint32_t)index, &facts);
     if (status)
         return status;
     facts.size = sizeof facts;
@@ -74,15 +77,19 @@ static int32_t remote_device_open(void *self, int32_t index, void **device)
     struct worker *worker = self;
     struct remote_device *made = calloc(1, sizeof *made);
     if (!made)
-        return plugin_message_set(HW_NO_MEMORY, "out of memory for a device");
-    const int32_t status = ask_device(worker, WIRE_DEVICE_OPEN, (uint32_t)index, 0);
+        return worker_fail(worker, HW_NO_MEMORY, "out of memory for a device");
+    struct hw_device_info facts;
+    int32_t status = ask_facts(worker, (uint32_t)index, &facts);
+    if (!status)
+        status = ask_device(worker, WIRE_DEVICE_OPEN, (uint32_t)index, 0);
     if (status) {
         free(made);
         return status;
     }
     made->worker = worker;
     made->index = (uint32_t)index;
-    made->shares = computes_in_host_memory(&worker->devices[index]);
+    made->shares = computes_in_host_memory(&facts);
+    made->alignment = facts.buffer_alignment;
     *device = made;
     return HW_OK;
 }

@@ -4,24 +4,27 @@
  *
  * A worker is two processes. hw-worker, the watcher, starts the plugin's process and watches over
  * it: it ends a plugin that is late, and reports why a plugin has ended. */
-#ifndef HW_WORKER_WORKER_H
-#define HW_WORKER_WORKER_H
+#ifndef WORKER_WORKER_H
+#define WORKER_WORKER_H
 
-#include "base/process.h"
 #include "worker/channel.h"
 #include "worker/late.h"
+#include "worker/link.h"
+
+#include <pthread.h>
 
 struct worker {
-    struct plugin *plugin;
+    const struct hw_host *host;
+    char name[64]; /* of the backend */
+    struct late_limits limits;
     struct process process;
     struct wire *wire;
     int64_t id;           /* the number of the plugin's process */
     pthread_mutex_t lock; /* protects the socket, `why` and the members after it */
     char why[2048];
-    uint32_t heard;                 /* how many packets were read */
-    struct remote_memory *shared;   /* a list of shared memory */
-    int64_t counted[WIRE_DEVICES];  /* bytes that the pools have counted */
-    struct hw_device_info *devices; /* as the plugin reported them */
+    uint32_t heard;                /* how many packets were read */
+    struct remote_memory *shared;  /* a list of shared memory */
+    int64_t counted[WIRE_DEVICES]; /* bytes that the pools have counted */
     uint32_t device_count;
     char vendor[256], version[256];
     uint32_t op_sizes[HW_OP_COUNT]; /* for the table */
@@ -35,9 +38,11 @@ struct worker {
     struct channel channel[WIRE_CHANNELS];
 };
 
+struct proxy;
 /* Allocates a worker that is not started yet. *file is a new descriptor of its shared memory. NULL:
  * out of memory or descriptors. */
-struct worker *worker_create(struct plugin *plugin, int *file);
+struct worker *worker_create(const struct hw_host *host, const struct proxy *proxy,
+                             int *file);
 /* Ends the process if it has not ended. */
 void worker_end(struct worker *worker);
 /* Ends the process and frees the worker, which may be NULL. */
@@ -49,6 +54,11 @@ uint64_t worker_closing_deadline(const struct worker *worker);
 /* Called after a call that closes something, which returns no status to the application. If the
  * process has ended during the call, the log says why. */
 void worker_closed(struct worker *worker, bool had_ended);
+/* Sets the plugin's message and returns `status`. */
+int32_t worker_fail(const struct worker *worker, int32_t status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* The thread's last message. */
+const char *worker_message(void);
 /* HW_LOST; the plugin's message says why the process has ended. */
 int32_t worker_lost(struct worker *worker);
 /* HW_OK for CHANNEL_GOOD. For another fault, ends the worker and returns worker_lost(). */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* sleep_posix.c - sleeps with futexes on Linux, and polls on other systems. */
 #define _GNU_SOURCE
-#include "base/sleep.h"
+#include "worker/sleep.h"
 
 #include "base/platform.h"
 

@@ -3,10 +3,11 @@
 #define _GNU_SOURCE
 #include "worker/worker.h"
 
-#include "base/message.h"
 #include "base/platform.h"
+#include "proxy.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,31 @@ enum {
     FAREWELL = 2000000 /* microseconds from closing the connection to killing the process */
 };
 
+/* ---- messages ---- */
+
+static _Thread_local char message[2048];
+
+int32_t worker_fail(const struct worker *worker, int32_t status, const char *format, ...)
+{
+    char text[sizeof message]; /* an argument may be the message itself */
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    memcpy(message, text, sizeof message);
+    return worker->host->fail(worker->host->instance, status, message);
+}
+
+const char *worker_message(void)
+{
+    return message;
+}
+
+static void worker_warn(const struct worker *worker, const char *text)
+{
+    worker->host->log(worker->host->instance, HW_LOG_WARN, text);
+}
+
 /* ---- the end ---- */
 
 /* The caller holds the lock. */
@@ -30,7 +56,7 @@ static void set_ended(struct worker *worker, const char *why)
         return;
     snprintf(worker->why, sizeof worker->why,
              "the worker process %lld of plugin %s (HW_WORKER) has ended: %s",
-             (long long)worker->id, worker->plugin->table.name, why);
+             (long long)worker->id, worker->name, why);
     atomic_store(&worker->ended, true);
     atomic_store(&worker->wire->ended, 1); /* for calls that do not wait */
 }
@@ -38,20 +64,19 @@ static void set_ended(struct worker *worker, const char *why)
 /* Makes the watcher end the plugin's process; resumes a watcher that somebody has stopped. */
 static void hang_up(struct worker *worker)
 {
-    process_hang_up(&worker->process);
-    process_resume(&worker->process);
+    link_hang_up(&worker->process);
+    link_resume(&worker->process);
 }
 
 uint64_t worker_closing_deadline(const struct worker *worker)
 {
-    return microseconds_now() + GRACE +
-           worker->plugin->context->settings.probe_timeout * UINT64_C(1000000);
+    return microseconds_now() + GRACE + worker->limits.closing * UINT64_C(1000000);
 }
 
 int32_t worker_lost(struct worker *worker)
 {
     /* `why` does not change any more once `ended` is set. */
-    return plugin_message_set(HW_LOST, worker->why);
+    return worker_fail(worker, HW_LOST, "%s", worker->why);
 }
 
 /* The watcher, which should have done so, hangs itself. */
@@ -67,8 +92,7 @@ static void stop_late(struct worker *worker)
 void worker_closed(struct worker *worker, bool had_ended)
 {
     if (!had_ended && atomic_load(&worker->ended))
-        log_line(&worker->plugin->context->log, HW_LOG_WARN, "%s: %s",
-                 worker->plugin->table.name, worker->why);
+        worker_warn(worker, worker->why);
 }
 
 int32_t worker_fault(struct worker *worker, enum channel_fault fault)
@@ -89,6 +113,15 @@ int32_t worker_fault(struct worker *worker, enum channel_fault fault)
 
 /* ---- packets ---- */
 
+/* The log of the library adds the name of the plugin, and so did the log of the process. */
+static const char *without_name(const struct worker *worker, const char *text)
+{
+    const size_t length = strlen(worker->name);
+    return !strncmp(text, worker->name, length) && !strncmp(text + length, ": ", 2)
+               ? text + length + 2
+               : text;
+}
+
 /* False if there is no packet to read. */
 static bool take_packet(struct worker *worker)
 {
@@ -107,7 +140,8 @@ static bool take_packet(struct worker *worker)
     if (!packet.level)
         set_ended(worker, packet.text);
     else if (packet.level <= HW_LOG_DEBUG)
-        log_line(&worker->plugin->context->log, (int32_t)packet.level, "%s", packet.text);
+        worker->host->log(worker->host->instance, (int32_t)packet.level,
+                          without_name(worker, packet.text));
     return true;
 }
 
@@ -133,7 +167,7 @@ static void keep_its_time(struct worker *worker)
     if (process_is_stopped(state))
         worker->late.looked = microseconds_now(); /* a stopped plugin is not late */
     else if (state == 'Z')
-        process_resume(&worker->process); /* the watcher will say why the plugin ended */
+        link_resume(&worker->process); /* the watcher will say why the plugin ended */
     else
         why = late_look(&worker->late, UINT64_MAX);
     if (why)
@@ -150,7 +184,7 @@ static void keep_time(struct worker *worker)
     if (process_is_stopped(process_state(worker->process.id)))
         keep_its_time(worker);
     else
-        late_begin(&worker->late, worker->wire, &worker->plugin->context->settings);
+        late_begin(&worker->late, worker->wire, &worker->limits);
 }
 
 bool worker_look(struct worker *worker)
@@ -177,13 +211,13 @@ void worker_hear(struct worker *worker)
 /* The error of a file that could not be sent. The system may just lack memory for a moment. */
 static int32_t no_file(struct worker *worker)
 {
-    char text[256];
-    snprintf(text, sizeof text,
-             "the worker process (HW_WORKER) cannot be given shared memory: %s; try again, "
-             "or free memory",
-             strerror(errno));
-    return worker_look(worker) ? worker_lost(worker)
-                               : plugin_message_set(HW_NO_MEMORY, text);
+    const int error = errno;
+    return worker_look(worker)
+               ? worker_lost(worker)
+               : worker_fail(worker, HW_NO_MEMORY,
+                             "the worker process (HW_WORKER) cannot be given shared "
+                             "memory: %s; try again, or free memory",
+                             strerror(error));
 }
 
 static int32_t put(struct channel *channel, const struct question *question, bool answered)
@@ -195,7 +229,7 @@ static int32_t put(struct channel *channel, const struct question *question, boo
         return worker_fault(channel->worker, fault);
     if (question->bytes)
         memcpy(arguments, question->arguments, question->bytes);
-    if (question->file && !process_send_file(&channel->worker->process, question->file))
+    if (question->file && !link_send_file(&channel->worker->process, question->file))
         return no_file(channel->worker); /* the worker never sees the call */
     channel_push(channel, answered);
     return HW_OK;
@@ -212,7 +246,7 @@ static int32_t ask_locked(struct worker *worker, const struct question *question
     if (fault)
         return worker_fault(worker, fault);
     channel_reply(channel, question->data_bytes, reply);
-    return reply->status ? plugin_message_set(reply->status, reply->text) : HW_OK;
+    return reply->status ? worker_fail(worker, reply->status, "%s", reply->text) : HW_OK;
 }
 
 /* False if another thread holds the lock until the deadline, because its call does not return. */
@@ -277,19 +311,22 @@ void worker_give_channel(struct worker *worker, struct channel *channel)
 
 /* ---- all of it ---- */
 
-struct worker *worker_create(struct plugin *plugin, int *file)
+struct worker *worker_create(const struct hw_host *host, const struct proxy *proxy,
+                             int *file)
 {
     struct worker *worker = calloc(1, sizeof *worker);
-    void *wire = worker ? process_share(sizeof *worker->wire, file) : NULL;
+    void *wire = worker ? link_share(sizeof *worker->wire, file) : NULL;
     if (!wire) {
         const int error = errno;
         free(worker);
         errno = error;
         return NULL;
     }
-    worker->plugin = plugin;
+    worker->host = host;
+    snprintf(worker->name, sizeof worker->name, "%s", proxy->name);
+    worker->limits = (struct late_limits){ proxy->call_seconds, proxy->close_seconds };
     worker->wire = wire;
-    late_begin(&worker->late, wire, &plugin->context->settings);
+    late_begin(&worker->late, wire, &worker->limits);
     pthread_mutex_init(&worker->lock, NULL);
     for (int i = 0; i < WIRE_QUEUES; i++)
         pthread_mutex_init(&worker->asking[i], NULL);
@@ -307,9 +344,7 @@ void worker_end(struct worker *worker)
         return;
     hang_up(worker);
     if (!process_end(&worker->process, FAREWELL))
-        log_line(&worker->plugin->context->log, HW_LOG_WARN,
-                 "%s: its worker process was killed, but does not end",
-                 worker->plugin->table.name);
+        worker_warn(worker, "its worker process was killed, but does not end");
 }
 
 void worker_destroy(struct worker *worker)
@@ -321,6 +356,5 @@ void worker_destroy(struct worker *worker)
         pthread_mutex_destroy(&worker->asking[i]);
     pthread_mutex_destroy(&worker->lock);
     munmap(worker->wire, sizeof *worker->wire);
-    free(worker->devices);
     free(worker);
 }

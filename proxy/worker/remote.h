@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* remote.h - the handles and the table of a plugin in a worker process. The library calls them like
  * the table of any other plugin. */
-#ifndef HW_WORKER_REMOTE_H
-#define HW_WORKER_REMOTE_H
+#ifndef WORKER_REMOTE_H
+#define WORKER_REMOTE_H
 
 #include "worker/worker.h"
 
@@ -10,9 +10,16 @@
  * the plugin has. */
 void remote_fill(struct worker *worker, struct hw_plugin *table, uint64_t ops);
 
+/* Each handle but the instance begins with its worker; the instance is the worker. */
+static inline const struct worker *remote_worker(const void *handle)
+{
+    return *(struct worker *const *)handle;
+}
+
 struct remote_device {
     struct worker *worker;
     uint32_t index;
+    uint32_t alignment;  /* of its buffers */
     _Atomic bool shares; /* its memory is host memory; false once sharing has failed */
 };
 

@@ -45,6 +45,12 @@ static const char *const slots[WIRE_CALL_COUNT] = {
     [WIRE_EVENT_ELAPSED] = "event_elapsed",
 };
 
+static const char *const ops[HW_OP_COUNT] = {
+#define X(NAME, name) #name,
+    HW_OPS(X)
+#undef X
+};
+
 /* The part of a call that matters here. */
 struct call {
     uint32_t call;
@@ -75,8 +81,8 @@ static struct call call_at(const struct late *late, uint32_t channel)
 static const char *name_of(const struct call *call)
 {
     const char *name = call->call < WIRE_CALL_COUNT ? slots[call->call] : NULL;
-    if (call->call == WIRE_OP)
-        return hw_op_name((enum hw_op)call->arguments.op.op);
+    if (call->call == WIRE_OP && call->arguments.op.op < HW_OP_COUNT)
+        return ops[call->arguments.op.op];
     return name ? name : "a call";
 }
 
@@ -118,7 +124,7 @@ static const char *words_about(struct late *late, uint32_t channel)
 {
     const struct call call = call_at(late, channel);
     const bool closing = closes(&call);
-    const uint32_t seconds = closing ? late->closing : late->seconds;
+    const uint32_t seconds = closing ? late->limits.closing : late->limits.call;
     if (!seconds || late->channel[channel].age < seconds * UINT64_C(1000000))
         return NULL;
     snprintf(late->text, sizeof late->text, "%s had not returned after %u second%s (%s)",
@@ -158,13 +164,13 @@ const char *late_look(struct late *late, uint64_t most)
     return words;
 }
 
-void late_begin(struct late *late, const struct wire *wire, const struct settings *settings)
+void late_begin(struct late *late, const struct wire *wire,
+                const struct late_limits *limits)
 {
-    const uint32_t seconds = settings->worker_timeout, closing = settings->probe_timeout,
-                   least = seconds && seconds < closing ? seconds : closing;
+    const uint32_t least = limits->call && limits->call < limits->closing ? limits->call
+                                                                          : limits->closing;
     *late = (struct late){ .wire = wire,
-                           .seconds = seconds,
-                           .closing = closing,
+                           .limits = *limits,
                            .period = least < LOOKS ? least * SECOND / LOOKS : SECOND,
                            .looked = microseconds_now() };
 }

@@ -9,8 +9,7 @@
 #include "worker/remote.h"
 
 #include "base/likely.h"
-#include "base/message.h"
-#include "run/ops.h"
+#include "operands.h"
 
 #include <string.h>
 
@@ -70,10 +69,10 @@ static uint64_t mix_scalar(uint64_t hash, const void *args, const struct scalar 
 /* A hash of the form of a call; never 0. */
 static uint64_t form_of(uint32_t op, const void *args)
 {
-    const struct op_row *row = &op_rows[op];
+    const struct op_operands *row = &op_operands[op];
     uint64_t hash = op + 1;
-    for (uint32_t i = 0; i < row->operand_count; i++)
-        hash = mix_tensor(hash, operand_at(args, &row->operands[i]));
+    for (uint32_t i = 0; i < row->count; i++)
+        hash = mix_tensor(hash, operand_at(args, &row->operand[i]));
     for (const struct scalar *s = scalars[op]; s->type != HW_FIELD_TENSOR; s++)
         hash = mix_scalar(hash, args, s);
     return hash ? hash : 1;
@@ -89,29 +88,29 @@ static bool is_viewed(const struct hw_tensor *t)
 
 static uint32_t count_views(uint32_t op, const void *args)
 {
-    const struct op_row *row = &op_rows[op];
+    const struct op_operands *row = &op_operands[op];
     uint32_t count = 0;
-    for (uint32_t i = 0; i < row->operand_count; i++)
-        count += is_viewed(operand_at(args, &row->operands[i]));
+    for (uint32_t i = 0; i < row->count; i++)
+        count += is_viewed(operand_at(args, &row->operand[i]));
     return count;
 }
 
 /* Replaces pointers to buffers with numbers of views: addresses mean nothing in the worker. */
 static void write_op(void *to, const struct wire_op *head, const void *args)
 {
-    const struct op_row *row = &op_rows[head->op];
+    const struct op_operands *row = &op_operands[head->op];
     unsigned char *copy = (unsigned char *)to + sizeof *head;
     unsigned char *view_at = copy + head->bytes;
     uint64_t number = 0;
     memcpy(to, head, sizeof *head);
     memcpy(copy, args, head->bytes);
-    for (uint32_t i = 0; i < row->operand_count; i++) {
-        const struct hw_tensor *from = operand_at(args, &row->operands[i]);
+    for (uint32_t i = 0; i < row->count; i++) {
+        const struct hw_tensor *from = operand_at(args, &row->operand[i]);
         struct hw_tensor tensor = *from;
         const bool viewed = head->views && is_viewed(from);
         tensor.data = NULL;
         tensor.buffer = (struct hw_buffer *)(uintptr_t)(viewed ? ++number : 0);
-        memcpy(copy + row->operands[i].offset, &tensor, offsetof(struct hw_tensor, offset));
+        memcpy(copy + row->operand[i].offset, &tensor, offsetof(struct hw_tensor, offset));
         if (!viewed)
             continue;
         const struct wire_view view = remote_view(from->buffer);
@@ -184,7 +183,7 @@ int32_t remote_supports(void *of, uint32_t op, const void *args, char *why, size
                                   .bytes = device->worker->op_bytes[op],
                                   .device = device->index };
     struct wire_support support = { 0 };
-    unsigned char bytes[sizeof head + MAX_OP_BYTES];
+    unsigned char bytes[sizeof head + WIRE_STRUCT];
     write_op(bytes, &head, args);
     const int32_t status = worker_ask(device->worker,
                                       &(struct question){ .channel = WIRE_CONTROL,
@@ -194,7 +193,7 @@ int32_t remote_supports(void *of, uint32_t op, const void *args, char *why, size
                                                           .data = &support,
                                                           .data_bytes = sizeof support });
     if (status && why_size) {
-        strncpy(why, plugin_message(), why_size - 1);
+        strncpy(why, worker_message(), why_size - 1);
         why[why_size - 1] = '\0';
     }
     if (scratch)
@@ -266,8 +265,9 @@ int32_t remote_pack(void *of, const struct hw_tensor *dst, const struct hw_tenso
     struct wire_pack pack = { .device = queue->device->index };
     int32_t status;
     if (!put_tensor(&pack, &pack.dst, dst) || !put_tensor(&pack, &pack.src, src))
-        return plugin_message_set(HW_UNSUPPORTED, "in worker mode (HW_WORKER), weights are "
-                                                  "packed only from a buffer");
+        return worker_fail(queue->worker, HW_UNSUPPORTED,
+                           "in worker mode (HW_WORKER), weights are "
+                           "packed only from a buffer");
     void *arguments = remote_begin(queue, WIRE_PACK, sizeof pack, &status);
     if (!arguments)
         return status;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* channel.h - the library's side of a channel: see wire.h. */
-#ifndef HW_WORKER_CHANNEL_H
-#define HW_WORKER_CHANNEL_H
+#ifndef WORKER_CHANNEL_H
+#define WORKER_CHANNEL_H
 
 #include "worker/wire.h"
 

@@ -5,12 +5,14 @@
  * that one thread of the worker serves, so the calls of a queue stay in order. Two more channels
  * are for everything else. Most calls have no reply. The library does not trust the worker: it
  * reads only positions and replies from this memory, and checks both. */
-#ifndef HW_WORKER_WIRE_H
-#define HW_WORKER_WIRE_H
+#ifndef WORKER_WIRE_H
+#define WORKER_WIRE_H
 
-#include "core.h"
+#include <hw/plugin.h>
 
 #include <stdalign.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 
 enum {
     WIRE_UNIT = 64, /* bytes; each call begins at a multiple, and positions count units */
@@ -25,6 +27,7 @@ enum {
     WIRE_TEXT = 1024, /* bytes of a message, with its NUL */
     WIRE_DATA = 1024, /* bytes of the data of any reply */
     WIRE_DEVICES = 256,
+    WIRE_STRUCT = 4096,    /* the most bytes of the struct of an op */
     WIRE_STAGING = 4 << 20 /* bytes of a queue's staging memory, if it has any */
 };
 
@@ -149,8 +152,10 @@ struct wire_channel {
 
 /* The worker fills this before it sends its verdict. */
 struct wire_table {
-    char vendor[256];
+    char vendor[256], version[256];
     uint32_t abi, op_count;
+    uint32_t device_count;
+    uint64_t ops; /* bit 1 << op for each op that the plugin has */
     uint32_t op_sizes[HW_OP_COUNT];
 };
 

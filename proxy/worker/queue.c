@@ -2,8 +2,6 @@
 /* queue.c - queues. Each queue is a channel that a thread of the worker serves. */
 #include "worker/remote.h"
 
-#include "base/message.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +32,7 @@ int32_t remote_answer(struct remote_queue *queue, void *data, uint32_t bytes)
     channel_reply(queue->channel, bytes, &reply);
     worker_hear(queue->worker);
     if (reply.status)
-        return plugin_message_set(reply.status, reply.text);
+        return worker_fail(queue->worker, reply.status, "%s", reply.text);
     if (bytes)
         memcpy(data, reply.data, bytes);
     return HW_OK;
@@ -68,7 +66,7 @@ static int64_t counted_since(struct worker *worker, uint32_t device)
 static void count(const struct remote_device *device)
 {
     struct worker *worker = device->worker;
-    const struct hw_host *host = &worker->plugin->host;
+    const struct hw_host *host = worker->host;
     const int64_t more = counted_since(worker, device->index);
     if (!more || !host->count_memory(host->instance, (void *)(uintptr_t)device, more))
         return;
@@ -84,7 +82,7 @@ int32_t remote_settle(struct remote_queue *queue)
     const int32_t status = ask_to_wait(queue);
     if (status && !queue->error) {
         queue->error = status;
-        snprintf(queue->error_text, sizeof queue->error_text, "%s", plugin_message());
+        snprintf(queue->error_text, sizeof queue->error_text, "%s", worker_message());
     }
     if (status) /* a form that failed no longer counts as accepted */
         memset(queue->forms, 0, sizeof queue->forms);
@@ -99,7 +97,7 @@ int32_t remote_queue_wait(void *of)
     count(queue->device);
     const int32_t status = queue->error;
     queue->error = HW_OK;
-    return status ? plugin_message_set(status, queue->error_text) : HW_OK;
+    return status ? worker_fail(queue->worker, status, "%s", queue->error_text) : HW_OK;
 }
 
 /* ---- opening and closing ---- */
@@ -112,7 +110,7 @@ static int32_t ask_open(const struct remote_queue *queue, const struct hw_queue_
                                     .channel = (uint32_t)(queue->channel -
                                                           queue->worker->channel) };
     if (strlen(kernel) >= sizeof arguments.kernel)
-        return plugin_message_set(HW_INVALID, "the list of kernels is too long");
+        return worker_fail(queue->worker, HW_INVALID, "the list of kernels is too long");
     strcpy(arguments.kernel, kernel);
     return worker_ask(queue->worker, &(struct question){ .channel = WIRE_CONTROL,
                                                          .call = WIRE_QUEUE_OPEN,
@@ -125,15 +123,15 @@ int32_t remote_queue_open(void *device, const struct hw_queue_desc *desc, void *
     struct remote_device *on = device;
     struct remote_queue *made = calloc(1, sizeof *made);
     if (!made)
-        return plugin_message_set(HW_NO_MEMORY, "out of memory for a queue");
+        return worker_fail(on->worker, HW_NO_MEMORY, "out of memory for a queue");
     made->worker = on->worker;
     made->device = on;
     made->channel = worker_take_channel(on->worker);
     int32_t status = made->channel
                          ? ask_open(made, desc)
-                         : plugin_message_set(HW_NO_MEMORY,
-                                              "a worker process (HW_WORKER) serves at most "
-                                              "254 queues; close some");
+                         : worker_fail(on->worker, HW_NO_MEMORY,
+                                       "a worker process (HW_WORKER) serves at most "
+                                       "254 queues; close some");
     if (!status) {
         *queue = made;
         return HW_OK;

@@ -3,10 +3,7 @@
 #define _GNU_SOURCE
 #include "worker/remote.h"
 
-#include "base/message.h"
-
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -54,13 +51,11 @@ static bool is_shared(struct worker *worker, const void *host, uint64_t bytes)
 
 /* ---- allocating ---- */
 
-static int32_t no_memory(uint64_t bytes)
+static int32_t no_memory(const struct worker *worker, uint64_t bytes)
 {
-    char text[256];
-    snprintf(text, sizeof text,
-             "cannot share %llu bytes of memory with the worker process: %s",
-             (unsigned long long)bytes, strerror(errno));
-    return plugin_message_set(HW_NO_MEMORY, text);
+    return worker_fail(worker, HW_NO_MEMORY,
+                       "cannot share %llu bytes of memory with the worker process: %s",
+                       (unsigned long long)bytes, strerror(errno));
 }
 
 static int32_t ask_memory(struct remote_memory *memory, enum wire_call call, int file,
@@ -83,10 +78,10 @@ static int32_t share(struct remote_memory *memory, const struct wire_memory *arg
     int file = -1;
     errno = ENOMEM;
     memory->address = arguments->bytes && arguments->bytes <= SIZE_MAX / 4
-                          ? process_share((size_t)whole, &file)
+                          ? link_share((size_t)whole, &file)
                           : NULL;
     if (!memory->address)
-        return no_memory(arguments->bytes);
+        return no_memory(memory->worker, arguments->bytes);
     memory->mapped = (size_t)whole;
     const int32_t status = ask_memory(memory, WIRE_SHARE, file, arguments);
     close(file);
@@ -100,7 +95,7 @@ static int32_t make(struct remote_device *device, const struct wire_memory *argu
 {
     struct remote_memory *made = calloc(1, sizeof *made);
     if (!made)
-        return plugin_message_set(HW_NO_MEMORY, "out of memory for a buffer");
+        return worker_fail(device->worker, HW_NO_MEMORY, "out of memory for a buffer");
     made->worker = device->worker;
     made->device = device->index;
     made->bytes = arguments->staging ? 0 : arguments->bytes;
@@ -121,14 +116,14 @@ static int32_t make(struct remote_device *device, const struct wire_memory *argu
 /* Shared memory has the same address modulo a page in both processes, but not modulo more. */
 static bool is_aligned_enough(const struct remote_device *device)
 {
-    return device->worker->devices[device->index].buffer_alignment <= PAGE;
+    return device->alignment <= PAGE;
 }
 
-static int32_t too_aligned(void)
+static int32_t too_aligned(const struct worker *worker)
 {
-    return plugin_message_set(HW_UNSUPPORTED,
-                              "in worker mode (HW_WORKER), host-visible memory is aligned "
-                              "to 4096 bytes, but the device requires more");
+    return worker_fail(worker, HW_UNSUPPORTED,
+                       "in worker mode (HW_WORKER), host-visible memory is aligned "
+                       "to 4096 bytes, but the device requires more");
 }
 
 int32_t remote_alloc(void *of, uint64_t bytes, uint32_t flags, struct hw_buffer *buffer)
@@ -142,7 +137,7 @@ int32_t remote_alloc(void *of, uint64_t bytes, uint32_t flags, struct hw_buffer 
     int32_t status = HW_UNSUPPORTED;
     if (!is_aligned_enough(device)) {
         if (visible)
-            return too_aligned();
+            return too_aligned(device->worker);
     } else if (visible || atomic_load(&device->shares)) {
         status = make(device, &arguments, true, &memory);
         if (status == HW_UNSUPPORTED && !visible)

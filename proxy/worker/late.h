@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /* late.h - the deadlines of calls, for the watcher of the plugin's process: HW_WORKER_TIMEOUT, and
  * HW_PROBE_TIMEOUT for calls that close something. */
-#ifndef HW_WORKER_LATE_H
-#define HW_WORKER_LATE_H
+#ifndef WORKER_LATE_H
+#define WORKER_LATE_H
 
 #include "worker/wire.h"
 
+/* The seconds of a call, and of one that closes something; 0: no limit. */
+struct late_limits {
+    uint32_t call, closing;
+};
+
 struct late {
     const struct wire *wire;
-    uint32_t seconds, closing; /* for a call, and for one that closes; 0: no limit */
-    uint64_t period;           /* microseconds between two looks */
+    struct late_limits limits;
+    uint64_t period; /* microseconds between two looks */
     uint64_t looked;
     struct {
         uint32_t head;
@@ -20,7 +25,7 @@ struct late {
 };
 
 void late_begin(struct late *late, const struct wire *wire,
-                const struct settings *settings);
+                const struct late_limits *limits);
 /* Whether it is time to look. */
 bool late_is_due(const struct late *late);
 /* Looks if it is time to. Since the last look, the plugin's process had at most `most`

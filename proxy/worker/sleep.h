@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* sleep.h - waits for a change of a word in memory that processes may share. */
-#ifndef HW_BASE_SLEEP_H
-#define HW_BASE_SLEEP_H
+#ifndef WORKER_SLEEP_H
+#define WORKER_SLEEP_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -3,68 +3,64 @@
  * functions of the application. */
 #include "worker/remote.h"
 
-#include "base/message.h"
-
-#include <stdio.h>
-
-static int32_t refuse(const char *what)
+/* `handle`: of the table. */
+static int32_t refuse(const void *handle, const char *what)
 {
-    char text[256];
-    snprintf(
-        text, sizeof text,
+    return worker_fail(
+        remote_worker(handle), HW_UNSUPPORTED,
         "%s does not work in worker mode, where the plugin is in another process; to use "
         "it, take the plugin out of HW_WORKER",
         what);
-    return plugin_message_set(HW_UNSUPPORTED, text);
 }
 
 static int32_t no_event_callback(void *event, void (*fn)(void *user), void *user)
 {
-    (void)event, (void)fn, (void)user;
-    return refuse("a callback of an event");
+    (void)fn, (void)user;
+    return refuse(event, "a callback of an event");
 }
 
 static int32_t no_buffer_import(void *device, const struct hw_import *desc,
                                 struct hw_buffer *buffer)
 {
-    (void)device, (void)desc, (void)buffer;
-    return refuse("import of memory");
+    (void)desc, (void)buffer;
+    return refuse(device, "import of memory");
 }
 
 static int32_t no_queue_import(void *device, const struct hw_queue_desc *desc,
                                const char *kind, void *handle, void **queue)
 {
-    (void)device, (void)desc, (void)kind, (void)handle;
+    (void)desc, (void)kind, (void)handle;
     *queue = NULL;
-    return refuse("import of queues");
+    return refuse(device, "import of queues");
 }
 
 static int32_t no_device_import(void *self, const char *kind, void *handle, int32_t *index)
 {
-    (void)self, (void)kind, (void)handle, (void)index;
-    return refuse("import of devices");
+    const struct worker *const worker = self;
+    (void)kind, (void)handle, (void)index;
+    return refuse(&worker, "import of devices");
 }
 
 static int32_t no_queue_export(void *queue, const char *kind, void **handle)
 {
-    (void)queue, (void)kind;
+    (void)kind;
     *handle = NULL;
-    return refuse("export of queues");
+    return refuse(queue, "export of queues");
 }
 
 static int32_t no_buffer_export(void *device, const struct hw_buffer *buffer,
                                 const char *kind, struct hw_import *desc)
 {
-    (void)device, (void)buffer, (void)kind, (void)desc;
-    return refuse("export of memory");
+    (void)buffer, (void)kind, (void)desc;
+    return refuse(device, "export of memory");
 }
 
 static int32_t no_kernel_build(void *device, const struct hw_user_kernel *desc,
                                void **kernel)
 {
-    (void)device, (void)desc;
+    (void)desc;
     *kernel = NULL;
-    return refuse("a kernel of the application");
+    return refuse(device, "a kernel of the application");
 }
 
 void remote_fill_refused(struct hw_plugin *table)
