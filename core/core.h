@@ -2,7 +2,7 @@
 /* core.h - the structs that both halves of the library share: contexts, plugins, devices.
  *
  *   open/    from a file in a directory to a device: settings, the ladder, selection
- *   object/  readers of object files, which run none of them
+ *   object/  readers of the beginning of plugin files, and of manifests
  *   run/     from a call to the device's work: checks, routing, memory, queues
  *   base/    messages, log, JSON, text, the operating system
  *
@@ -139,6 +139,8 @@ struct hw_context {
     struct log log;
     hw_start_fn start_fn;
     void *start_user;
+    /* In hw-probe and hw-worker: looks at a plugin between loading and starting it. */
+    bool (*loaded_fn)(struct hw_context *context, struct candidate *candidate);
     uint32_t flags;
     uint32_t generation;  /* of the process: see base/fork.h */
     pthread_mutex_t lock; /* protects the lists of work: queues, buffers, events, graphs */

@@ -166,6 +166,15 @@ void left_out_free(struct left_out *list, uint32_t count)
     free(list);
 }
 
+void candidate_forget(struct candidate *candidate)
+{
+    forgive(candidate);
+    free(candidate->real);
+    free(candidate->manifest);
+    candidate->real = NULL;
+    candidate->manifest = NULL;
+}
+
 void candidate_free(struct candidate *candidate)
 {
     if (candidate->fd >= 0)
@@ -177,8 +186,6 @@ void candidate_free(struct candidate *candidate)
     free(candidate->remedy);
     free(candidate->manifest);
     free(candidate->key);
-    for (uint32_t i = 0; i < candidate->loaded_count; i++)
-        free(candidate->loaded[i]);
     left_out_free(candidate->left_out, candidate->left_out_count);
     if (candidate->verdict)
         verdict_free(candidate->verdict);

@@ -71,11 +71,9 @@ struct candidate {
     ino_t inode;
     off_t size;
     struct timespec written;
-    struct object *object;     /* the contents of the file; set from preflight to bind */
     struct manifest *manifest; /* NULL until preflight has read it */
     char *key;                 /* open/key.h; NULL: its verdict cannot be kept */
-    char *loaded[LOADED_MAX];  /* paths of needed libraries that the process has loaded */
-    uint32_t loaded_count;
+    bool beside;               /* it may search for libraries beside itself */
     bool locked;        /* plugins.lock of its directory lists it with this content */
     bool later;         /* memory or descriptors ran out, so a retry may succeed */
     bool passed;        /* it passed the stages up to preflight */
@@ -140,6 +138,9 @@ bool candidate_same(const struct candidate *a, const struct candidate *b);
 /* Makes a new candidate for the same file. The old one does not change, because other threads read
  * it. NULL if memory runs out. */
 struct candidate *candidate_again(const struct candidate *listed);
+
+/* Forgets what the stages from trust on have found out. The file must be closed. */
+void candidate_forget(struct candidate *candidate);
 
 /* The candidate must be in no list. */
 void candidate_free(struct candidate *candidate);

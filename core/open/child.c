@@ -5,6 +5,7 @@
 #define _DEFAULT_SOURCE
 #include "open/child.h"
 
+#include "base/loaded.h"
 #include "base/platform.h"
 #include "base/process.h"
 #include "base/text.h"
@@ -65,7 +66,7 @@ struct jobs {
 
 /* ---- starting ---- */
 
-#define ARGUMENTS (PROBE_SETTINGS + PASSED_ON + LOADED_MAX + 1)
+#define ARGUMENTS (PROBE_SETTINGS + PASSED_ON + LIBRARIES_MAX + 1)
 
 struct arguments {
     char *text[ARGUMENTS + 1];
@@ -99,6 +100,7 @@ static bool arguments_make(struct arguments *arguments, const struct jobs *jobs,
     if (fstat(candidate->fd, &file))
         return false;
     text[PROBE_STAMP] = strdup(HW_BUILD_STAMP);
+    text[PROBE_FOUND] = strdup(candidate->path);
     text[PROBE_FILE] = strdup(candidate->real);
     text[PROBE_DEVICE] = text_format("%llu", (unsigned long long)file.st_dev);
     text[PROBE_INODE] = text_format("%llu", (unsigned long long)file.st_ino);
@@ -111,10 +113,8 @@ static bool arguments_make(struct arguments *arguments, const struct jobs *jobs,
                                                        !jobs->serves
                                                    ? ""
                                                    : settings->value[passed_on[i]].text);
-    for (size_t i = 0; i < candidate->loaded_count; i++)
-        text[PROBE_SETTINGS + PASSED_ON + i] = text_format("library=%s",
-                                                           candidate->loaded[i]);
-    size_t count = PROBE_SETTINGS + PASSED_ON + candidate->loaded_count;
+    size_t count = PROBE_SETTINGS + PASSED_ON;
+    count += loaded_list("library=", text + count, LIBRARIES_MAX);
     if (jobs->only)
         text[count++] = write_only(jobs->only);
     for (size_t i = 0; i < count; i++)
@@ -179,14 +179,12 @@ bool child_accept(struct candidate *candidate, const unsigned char *bytes, size_
         return no_memory;
     }
     candidate->verdict = verdict;
+    candidate->locked = verdict->locked;
     if (!verdict->reason)
         return true;
     stop(candidate, verdict->reason, "%s",
          verdict->message ? verdict->message : reason_rows[verdict->reason].sentence);
-    if (verdict->reason == REASON_NEEDS_LIBRARY) /* preflight has found it here */
-        set_remedy(candidate, "Only this process has it: add its directory to "
-                              "LD_LIBRARY_PATH, or set HW_PROBE=inproc");
-    else if (verdict->remedy)
+    if (verdict->remedy)
         set_remedy(candidate, "%s", verdict->remedy);
     else if (is_crash(verdict->reason))
         set_remedy(candidate, "%s. HW_DISABLE=%s leaves it out",

@@ -9,13 +9,15 @@
 #include "run/ops.h"
 #include "settings.h"
 
-/* The arguments of hw-probe, in order. They are followed by settings, as <field>=<value>; by needed
- * libraries that the process has loaded, as library=<path>; and, if only one form is to be tested,
- * by only=<device>,<op>,<dtype>,... with numbers. */
+/* The arguments of hw-probe, in order. They are followed by settings, as <field>=<value>; by the
+ * libraries that the process has loaded, as library=<name><path> (base/loaded.h); and, if only one
+ * form is to be tested, by only=<device>,<op>,<dtype>,... with numbers. */
+#define LIBRARIES_MAX 512 /* further ones are left out */
 #define PROBE_ARGUMENTS(X)                                                                 \
     X(PROGRAM)                                                                             \
     X(STAMP)  /* the build of the library; hw-probe must be of the same */                 \
-    X(FILE)   /* the path of the plugin, without links */                                  \
+    X(FOUND)  /* the path of the plugin, as it was found */                                \
+    X(FILE)   /* the same without links */                                                 \
     X(DEVICE) /* this and the rest are numbers from fstat() */                             \
     X(INODE)                                                                               \
     X(SIZE)                                                                                \

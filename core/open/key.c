@@ -6,6 +6,8 @@
 #include "base/hash.h"
 #include "base/platform.h"
 #include "base/text.h"
+#include "open/depends.h"
+#include "open/trust.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -37,29 +39,22 @@ __attribute__((format(printf, 2, 3))) static void add(char **key, const char *fo
     *key = longer;
 }
 
-/* ---- files ---- */
+/* ---- the file ---- */
 
-/* These members change if a file is replaced or written to. */
-struct identity {
-    char text[160];
-};
-
-static struct identity identity_of(const struct stat *file)
+/* A lock lists the file by the name under which it was found: a link may lie in another directory
+ * than the file. */
+static void add_lock(struct candidate *candidate)
 {
-    struct identity identity;
-    snprintf(identity.text, sizeof identity.text, "%ju:%ju %jd bytes %jd.%09ld %jd.%09ld",
-             (uintmax_t)file->st_dev, (uintmax_t)file->st_ino, (intmax_t)file->st_size,
-             (intmax_t)file->st_mtim.tv_sec, file->st_mtim.tv_nsec,
-             (intmax_t)file->st_ctim.tv_sec, file->st_ctim.tv_nsec);
-    return identity;
-}
-
-static struct identity identity_at(const char *path)
-{
-    struct stat file;
-    if (!path || stat(path, &file))
-        return (struct identity){ "-" };
-    return identity_of(&file);
+    char *path = lock_path(candidate->path);
+    const struct identity lock = identity_at(path);
+    const bool is_there = *lock.text != '-';
+    if (path) {
+        add(&candidate->key, "lock %s %s", lock.text, is_there ? candidate->file : "");
+    } else {
+        free(candidate->key);
+        candidate->key = NULL;
+    }
+    free(path);
 }
 
 void key_begin(struct candidate *candidate)
@@ -67,8 +62,10 @@ void key_begin(struct candidate *candidate)
     struct stat file;
     free(candidate->key);
     candidate->key = fstat(candidate->fd, &file) ? NULL : strdup("");
-    if (candidate->key)
-        add(&candidate->key, "file %s %s", identity_of(&file).text, candidate->real);
+    if (!candidate->key)
+        return;
+    add(&candidate->key, "file %s %s", identity_of(&file).text, candidate->real);
+    add_lock(candidate);
 }
 
 bool key_holds(const struct candidate *candidate)
@@ -78,12 +75,6 @@ bool key_holds(const struct candidate *candidate)
     const bool holds = line && strncmp(candidate->key, line, strlen(line)) == 0;
     free(line);
     return holds;
-}
-
-void key_add_library(struct candidate *candidate, const char *name, const char *path)
-{
-    if (candidate->key)
-        add(&candidate->key, "library %s %s", identity_at(path).text, name);
 }
 
 /* ---- files of the driver, from the manifest ---- */
@@ -213,11 +204,11 @@ static char *common_key(const struct settings *settings)
     return key;
 }
 
-void key_end(struct hw_context *context, struct candidate *candidate)
+bool key_end(struct hw_context *context, struct candidate *candidate)
 {
     const struct manifest *manifest = candidate->manifest;
     if (!candidate->key)
-        return;
+        return true;
     struct catalog *found = candidate->found;
     if (!found->key)
         found->key = common_key(&context->settings);
@@ -230,4 +221,5 @@ void key_end(struct hw_context *context, struct candidate *candidate)
         free(candidate->key);
         candidate->key = NULL;
     }
+    return true;
 }

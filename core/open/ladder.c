@@ -4,12 +4,11 @@
 #include "open/ladder.h"
 
 #include "base/platform.h"
-#include "object/object.h"
 #include "open/admission.h"
 #include "open/child.h"
+#include "open/depends.h"
 #include "open/key.h"
 #include "open/load.h"
-#include "open/lock.h"
 #include "open/match.h"
 #include "open/preflight.h"
 #include "open/probe.h"
@@ -19,6 +18,7 @@
 #include "open/select.h"
 #include "open/trust.h"
 #include "open/turn.h"
+#include "open/variables.h"
 #include "open/verdict.h"
 
 #include <stdlib.h>
@@ -52,27 +52,30 @@ static void say_started(struct hw_context *context)
         context->start_fn(context->start_user, NULL);
 }
 
+static bool look_at_loaded(struct hw_context *context, struct candidate *candidate)
+{
+    return !context->loaded_fn || context->loaded_fn(context, candidate);
+}
+
 /* Loads and starts the plugin. If another process has probed it, both count as the stage bind. */
 static bool load_and_start(struct hw_context *context, struct candidate *candidate)
 {
     const enum stage starting = candidate->plugin->candidate->verdict ? STAGE_BIND
                                                                       : STAGE_PROBE;
     say_start(context, candidate);
+    struct variables *before = variables_keep();
     bool good = climb_stage(context, candidate, STAGE_BIND, load) &&
+                climb_stage(context, candidate, STAGE_BIND, look_at_loaded) &&
                 climb_stage(context, candidate, starting, probe);
+    variables_restore(before);
     say_started(context);
     if (good)
         candidate->stage = STAGE_BIND;
     return good;
 }
 
-/* Frees everything that only the stages need. */
 void let_go(struct candidate *candidate)
 {
-    if (candidate->object)
-        object_free(candidate->object);
-    free(candidate->object);
-    candidate->object = NULL;
     if (candidate->fd >= 0)
         close(candidate->fd);
     candidate->fd = -1;
@@ -86,7 +89,7 @@ bool climb_checks(struct hw_context *context, struct candidate *candidate)
     } ladder[] = {
         { STAGE_LIST, first_of_name }, { STAGE_FILTER, filter },
         { STAGE_TRUST, trust_check },  { STAGE_PREFLIGHT, preflight },
-        { STAGE_MATCH, match },        { STAGE_PREFLIGHT, preflight_libraries },
+        { STAGE_MATCH, match },        { STAGE_PREFLIGHT, key_end },
     };
     bool good = !candidate->reason;
     for (size_t i = 0; i < sizeof ladder / sizeof *ladder && good; i++)
@@ -169,7 +172,7 @@ static void settle_own(struct hw_context *context, struct candidate *candidate)
 {
     if (!candidate->passed || !is_own(candidate))
         return;
-    if (candidate->reason == REASON_NO_HELPER) {
+    if (candidate->reason == REASON_NO_HELPER && !trust_has_lock(candidate)) {
         log_line(&context->log, HW_LOG_WARN,
                  "%s is loaded without being tried: %s. Remedy: %s", candidate->path,
                  message_of(candidate), remedy_of(candidate));
@@ -180,13 +183,6 @@ static void settle_own(struct hw_context *context, struct candidate *candidate)
         free(candidate->verdict);
         candidate->verdict = NULL;
     }
-}
-
-/* The last of the checks, because it reads the whole file. hw-probe, which gets the path without
- * links, does not call it. */
-static bool check_lock(struct hw_context *context, struct candidate *candidate)
-{
-    return climb_stage(context, candidate, STAGE_TRUST, lock_check);
 }
 
 /* Tries the candidates whose verdict is still unknown, and ends this process's turn for all. */
@@ -228,16 +224,27 @@ static void try_in_turn(struct hw_context *context, struct candidate **list, siz
     }
 }
 
-/* Probes in a child process every candidate that passed the checks. */
-static void probe_elsewhere(struct catalog *found)
+/* Whether hw-probe has stopped the candidate before it loaded the file. */
+static bool was_only_read(struct candidate *candidate)
+{
+    if (!candidate->passed || !candidate->reason || candidate->stage > STAGE_PREFLIGHT)
+        return false;
+    candidate->passed = false;
+    return true;
+}
+
+/* Probes in a child process every candidate that has just passed the checks. Returns whether some
+ * file stopped before it was loaded, and so does not shadow later ones any more. */
+static bool probe_elsewhere(struct catalog *found)
 {
     struct hw_context *context = found->context;
     size_t count = 0, some = 0;
+    bool any = false;
     for (struct candidate *c = found->candidates; c; c = c->next)
         count += c->passed;
     struct candidate **list = calloc(count + 1, sizeof *list);
     for (struct candidate *c = found->candidates; c; c = c->next) {
-        if (!c->passed || is_in_use(c))
+        if (!c->passed || is_in_use(c) || c->stage >= STAGE_PROBE)
             continue;
         c->stage = STAGE_PROBE;
         if (recall(context, c))
@@ -250,8 +257,27 @@ static void probe_elsewhere(struct catalog *found)
     try_in_turn(context, list, some);
     free(list);
     for (struct candidate *c = found->candidates; c; c = c->next)
-        if (!is_in_use(c))
+        if (!is_in_use(c)) {
             settle_own(context, c);
+            any = was_only_read(c) || any;
+        }
+    return any;
+}
+
+/* Takes files through the checks that stopped because an earlier file had the same name. Returns
+ * whether one passed. */
+static bool climb_shadowed(struct catalog *found)
+{
+    bool any = false;
+    for (struct candidate *c = found->candidates; c; c = c->next) {
+        if (is_in_use(c) || c->reason != REASON_SHADOWED)
+            continue;
+        let_go(c);
+        candidate_forget(c);
+        c->passed = climb_checks(found->context, c);
+        any = any || c->passed;
+    }
+    return any;
 }
 
 /* Whether an earlier search has found the same reason for this file. */
@@ -267,9 +293,10 @@ void climb_all(struct catalog *found)
 {
     struct hw_context *context = found->context;
     for (struct candidate *c = found->candidates; c; c = c->next)
-        c->passed = is_in_use(c) || (climb_checks(context, c) && check_lock(context, c));
+        c->passed = is_in_use(c) || climb_checks(context, c);
     if (context->settings.probe_child)
-        probe_elsewhere(found);
+        while (probe_elsewhere(found) && climb_shadowed(found))
+            ;
     for (struct candidate *c = found->candidates; c; c = c->next)
         if (!is_in_use(c) && !climb_rest(context, c))
             say_stopped(context, c, is_broken(c) && !is_old_news(c));
@@ -277,10 +304,20 @@ void climb_all(struct catalog *found)
 
 /* ---- later, when a device is used ---- */
 
+/* Whether the files that the latest verdict on the plugin lists are as they were. */
+static bool files_hold(const struct candidate *candidate)
+{
+    const struct verdict *verdict = candidate->verdict
+                                        ? candidate->verdict
+                                        : candidate->plugin->candidate->verdict;
+    return verdict && depends_hold(verdict->depends);
+}
+
 /* Whether the verdict from which the devices were listed still holds for the file. */
 static bool still_holds(const struct candidate *listed, const struct candidate *now)
 {
-    return listed->key && now->key && strcmp(listed->key, now->key) == 0;
+    return listed->key && now->key && strcmp(listed->key, now->key) == 0 &&
+           files_hold(listed);
 }
 
 /* Probes the plugin again, because the verdict does not hold any more. */
@@ -317,8 +354,7 @@ static bool look_again(struct hw_context *context, struct candidate *candidate)
 {
     return climb_stage(context, candidate, STAGE_TRUST, trust_check) &&
            climb_stage(context, candidate, STAGE_PREFLIGHT, preflight) &&
-           climb_stage(context, candidate, STAGE_PREFLIGHT, preflight_libraries) &&
-           check_lock(context, candidate);
+           climb_stage(context, candidate, STAGE_PREFLIGHT, key_end);
 }
 
 bool climb_to_test(struct hw_context *context, struct candidate *candidate,
@@ -327,8 +363,8 @@ bool climb_to_test(struct hw_context *context, struct candidate *candidate,
     struct catalog now = { .context = context };
     candidate->found = &now;
     bool good = look_again(context, candidate);
-    if (good &&
-        !(tested->key && candidate->key && key_same_plugin(tested->key, candidate->key)))
+    if (good && !(tested->key && candidate->key &&
+                  key_same_plugin(tested->key, candidate->key) && files_hold(tested)))
         good = stop(candidate, REASON_CHANGED_FILE,
                     "the file or the driver has changed since the start");
     candidate->found = candidate->plugin->candidate->found;

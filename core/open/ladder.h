@@ -37,7 +37,7 @@ bool climb_again(struct hw_context *context, struct candidate *candidate);
  * `tested`. Nothing of the file runs. The file stays open until let_go(). */
 bool climb_to_test(struct hw_context *context, struct candidate *candidate,
                    const struct candidate *tested);
-/* Closes the file and frees its parsed contents. */
+/* Closes the file. */
 void let_go(struct candidate *candidate);
 
 #endif

@@ -11,9 +11,9 @@
 #define _GNU_SOURCE
 #include "open/library.h"
 
+#include "base/loaded.h"
 #include "base/platform.h"
 #include "base/text.h"
-#include "object/object.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -106,20 +106,6 @@ static void loaded_free(struct loaded *entry)
 
 /* ---- the name for the system's loader ---- */
 
-static bool expands(const char *text)
-{
-    return text && strchr(text, '$');
-}
-
-/* Whether the search for needed libraries depends on the path of the object. */
-static bool depends_on_place(const struct object *object)
-{
-    bool depends = expands(object->rpath) || expands(object->runpath);
-    for (uint32_t i = 0; i < object->needed_count && !depends; i++)
-        depends = expands(object->needed[i]);
-    return depends;
-}
-
 enum { NAME_BYTES = 480 }; /* three for each bit of device and inode, plus the rest */
 
 static size_t spell(char *text, uint64_t number)
@@ -151,8 +137,7 @@ static bool has_name(const struct candidate *candidate, const struct stat *check
 {
     struct stat named;
     name_descriptor(name, candidate->fd, checked);
-    return !depends_on_place(candidate->object) && !stat(name, &named) &&
-           same_file(checked, &named);
+    return !candidate->beside && !stat(name, &named) && same_file(checked, &named);
 }
 
 /* Replaces the library's name by its path, unless the process had the library before and so by
@@ -171,7 +156,7 @@ static void rename_library(struct loaded *entry, const char *name)
 
 /* ---- loading ---- */
 
-static bool not_linked(struct candidate *candidate, const char *symbol, size_t length)
+bool library_not_linked(struct candidate *candidate, const char *symbol, size_t length)
 {
     stop(candidate, REASON_LOAD_FAILED, "no library that it is linked with defines %.*s",
          (int)length, symbol);
@@ -179,20 +164,6 @@ static bool not_linked(struct candidate *candidate, const char *symbol, size_t l
                "Link it with the library that defines %.*s (mathematical functions: -lm)",
                (int)length, symbol);
     return false;
-}
-
-/* Refuses a plugin that uses a symbol of this program: it would fail in other programs. Names that
- * begin with two underscores belong to the compiler, whose runtime (such as a sanitizer's) is part
- * of the program. */
-static bool check_linked(struct candidate *candidate, void *library)
-{
-    const struct object *object = candidate->object;
-    for (size_t i = 0; i < object->undefined_count; i++) {
-        const char *symbol = object->undefined[i];
-        if (strncmp(symbol, "__", 2) != 0 && !dlsym(library, symbol))
-            return not_linked(candidate, symbol, strlen(symbol));
-    }
-    return true;
 }
 
 bool loader_lacks_memory(const char *error)
@@ -222,8 +193,8 @@ static bool load_failed(struct candidate *candidate, const char *name)
     char *error = loaders_words(name, candidate->real);
     const char *symbol = error ? strstr(error, undefined) : NULL;
     if (symbol)
-        not_linked(candidate, symbol + sizeof undefined - 1,
-                   strcspn(symbol + sizeof undefined - 1, ", ("));
+        library_not_linked(candidate, symbol + sizeof undefined - 1,
+                           strcspn(symbol + sizeof undefined - 1, ", ("));
     else if (!error || loader_lacks_memory(error))
         stop(candidate, REASON_NO_MEMORY, "the system could not load it: %s",
              error ? error : strerror(ENOMEM));
@@ -304,5 +275,23 @@ void *library_load(struct candidate *candidate)
     if (!is_still(candidate, &checked))
         return NULL;
     const struct loaded *entry = load_or_find(candidate, &checked);
-    return entry && check_linked(candidate, entry->library) ? entry->library : NULL;
+    return entry ? entry->library : NULL;
+}
+
+static int has_code(struct dl_phdr_info *info, size_t size, void *address)
+{
+    (void)size;
+    for (size_t i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+        const uintptr_t begin = info->dlpi_addr + segment->p_vaddr;
+        if (segment->p_type == PT_LOAD && segment->p_flags & PF_X &&
+            (uintptr_t)address - begin < segment->p_memsz)
+            return 1;
+    }
+    return 0;
+}
+
+bool library_is_code(void *address)
+{
+    return loaded_each(has_code, address) != 0;
 }

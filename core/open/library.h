@@ -9,8 +9,15 @@
  * candidate and returns NULL. */
 void *library_load(struct candidate *candidate);
 
+/* Whether the address is in a loaded library's code. */
+bool library_is_code(void *address);
+
 /* Whether memory or descriptors ran out, by the text of dlerror(): the system's loader gives its
  * reason only as text. */
 bool loader_lacks_memory(const char *error);
+
+/* Stops the candidate, because no library that it is linked with defines this symbol of so many
+ * bytes. Returns false. */
+bool library_not_linked(struct candidate *candidate, const char *symbol, size_t length);
 
 #endif

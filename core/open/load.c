@@ -8,7 +8,6 @@
 #include "open/defaults.h"
 #include "open/library.h"
 #include "open/proxy.h"
-#include "open/witness.h"
 #include "run/pool.h"
 
 #include <dlfcn.h>
@@ -234,10 +233,13 @@ static bool enter(struct plugin *plugin)
 {
     typedef int32_t entry_fn(const struct hw_host *host, struct hw_plugin *table);
     struct candidate *candidate = plugin->binding;
-    entry_fn *entry;
-    *(void **)&entry = dlsym(plugin->library, "hw_plugin_entry");
-    if (!entry)
+    void *symbol = dlsym(plugin->library, "hw_plugin_entry");
+    if (!symbol)
         return stop(candidate, REASON_NO_ENTRY, NULL);
+    if (!library_is_code(symbol))
+        return stop(candidate, REASON_BAD_ENTRY, NULL);
+    entry_fn *entry;
+    *(void **)&entry = symbol;
 
     struct offer offer;
     memset(&offer.table, 0, sizeof offer.table);
@@ -287,13 +289,7 @@ bool load(struct hw_context *context, struct candidate *candidate)
     (void)context;
     if (!fill_host(plugin))
         return false;
-    struct witness *witness = witness_begin();
-    bool good = plugin->apart ? enter_proxy(plugin) : enter_here(plugin);
-    const enum reason changed = witness_end(witness, true);
-    if (good && changed)
-        good = stop(candidate, changed, "%s while it was loaded",
-                    reason_rows[changed].sentence);
-    return good;
+    return plugin->apart ? enter_proxy(plugin) : enter_here(plugin);
 }
 
 /* The code stays loaded: the plugin or the vendor's libraries may have left threads, thread-local

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "open/cache.h"
+#include "open/depends.h"
 #include "open/registry.h"
 
 #include <stdio.h>
@@ -12,15 +13,19 @@
 #include <string.h>
 #include <time.h>
 
-/* Whether the reason is about the plugin, not about this process. */
+/* Whether the reason is about the plugin, not about this process. The stage trust looks at
+ * directories that a verdict does not list. */
 static bool is_about_plugin(enum reason reason)
 {
-    return reason_rows[reason].stage == STAGE_PROBE && reason != REASON_NO_HELPER;
+    const enum stage stage = reason_rows[reason].stage;
+    return (stage == STAGE_PROBE || stage == STAGE_PREFLIGHT) && reason != REASON_NO_HELPER;
 }
 
-/* A stopped plugin is tried again later: the message says when. */
+/* A plugin that was tried and stopped is tried again later: the message says when. */
 static void say_when(struct candidate *candidate)
 {
+    if (candidate->stage != STAGE_PROBE)
+        return;
     const int64_t now = (int64_t)time(NULL);
     char *longer = text_format("%s (tried %lld s ago; it is tried again in %lld s)",
                                message_of(candidate), (long long)(now - candidate->tried),
@@ -31,16 +36,22 @@ static void say_when(struct candidate *candidate)
     candidate->message = longer;
 }
 
-/* Forgets a verdict that leaves ops untested, if all are to be tested. */
-static bool is_enough(const struct hw_context *context, struct candidate *candidate)
+/* Whether the files that the verdict lists are as they were, and no op is untested if all are to be
+ * tested. */
+static bool is_enough(const struct hw_context *context, const struct verdict *verdict)
 {
-    struct verdict *verdict = candidate->verdict;
-    if (!context->settings.probe_full || !verdict || verdict->reason || !verdict->untested)
-        return true;
-    verdict_free(verdict);
-    free(verdict);
+    return !verdict ||
+           (depends_hold(verdict->depends) &&
+            (!context->settings.probe_full || verdict->reason || !verdict->untested));
+}
+
+static void forget(struct candidate *candidate)
+{
+    verdict_free(candidate->verdict);
+    free(candidate->verdict);
     candidate->verdict = NULL;
-    return false;
+    forgive(candidate);
+    candidate->stage = STAGE_PROBE;
 }
 
 bool recall(struct hw_context *context, struct candidate *candidate)
@@ -48,9 +59,11 @@ bool recall(struct hw_context *context, struct candidate *candidate)
     struct cached found;
     if (!cache_find(context, candidate, &found))
         return false;
-    candidate->recalled = child_accept(candidate, found.bytes, found.size) &&
-                          is_enough(context, candidate);
+    const bool good = child_accept(candidate, found.bytes, found.size);
     free(found.bytes);
+    candidate->recalled = good && is_enough(context, candidate->verdict);
+    if (good && !candidate->recalled)
+        forget(candidate);
     if (!candidate->recalled)
         return false;
     candidate->tried = found.written;
@@ -99,7 +112,8 @@ static void carry_over(const struct hw_context *context, const struct candidate 
         !cache_find_any(context, candidate, &entry))
         return;
     if (verdict_decode(&before, entry.bytes, entry.size)) {
-        inherit(candidate->verdict, &before);
+        if (depends_hold(before.depends))
+            inherit(candidate->verdict, &before);
         verdict_free(&before);
     }
     free(entry.bytes);
@@ -108,14 +122,16 @@ static void carry_over(const struct hw_context *context, const struct candidate 
 void remember(struct hw_context *context, struct candidate *candidate)
 {
     carry_over(context, candidate);
+    char none[] = "";
     const struct verdict bare = { .reason = candidate->reason,
                                   .message = candidate->message,
-                                  .remedy = candidate->remedy };
+                                  .remedy = candidate->remedy,
+                                  .depends = none };
     const struct verdict *verdict = candidate->verdict ? candidate->verdict : &bare;
     struct cached entry = { .kind = kind_of(verdict),
                             .open_end = verdict->form_count != 0 };
     candidate->tried = candidate->retry = (int64_t)time(NULL); /* at every start */
-    if ((verdict->reason && !is_about_plugin(verdict->reason)) ||
+    if ((verdict->reason && !is_about_plugin(verdict->reason)) || !verdict->depends ||
         !verdict_encode(verdict, &entry.bytes, &entry.size))
         return;
     put_outcome(&entry, verdict);
@@ -152,7 +168,8 @@ void remember_more(struct hw_context *context, const struct candidate *candidate
         return;
     if (verdict_decode(&verdict, entry.bytes, entry.size)) {
         const uint32_t before = verdict.withdrawn_count;
-        if (verdict_add(&verdict, only->device, &only->form, found))
+        if (depends_hold(verdict.depends) &&
+            verdict_add(&verdict, only->device, &only->form, found))
             keep_more(context, candidate, &entry, &verdict,
                       counts && verdict.withdrawn_count > before);
         verdict_free(&verdict);

@@ -10,6 +10,7 @@
 #include "open/trust.h"
 
 #include "base/platform.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -269,10 +270,47 @@ bool trust_directory(const char *path, struct distrust *why)
     return good;
 }
 
+char *lock_path(const char *plugin)
+{
+    const char *slash = strrchr(plugin, '/');
+    return text_format("%.*s" LOCK_NAME, slash ? (int)(slash + 1 - plugin) : 0, plugin);
+}
+
+static bool may_exist(const char *path)
+{
+    struct stat info;
+    return !lstat(path, &info) || (errno != ENOENT && errno != ENOTDIR);
+}
+
+bool trust_has_lock(const struct candidate *candidate)
+{
+    char *path = lock_path(candidate->path);
+    const bool has = !path || may_exist(path);
+    free(path);
+    return has;
+}
+
+/* hw-probe compares the file with the lock. Where hw-probe is not used, a lock is not ignored. */
+static bool check_no_lock(struct candidate *candidate)
+{
+    char *path = lock_path(candidate->path);
+    if (!path)
+        return stop(candidate, REASON_NO_MEMORY, NULL);
+    if (may_exist(path)) {
+        stop(candidate, REASON_NOT_LOCKED, "only hw-probe can compare it with %s", path);
+        set_remedy(candidate, "Set HW_PROBE=child");
+    }
+    free(path);
+    return !candidate->reason;
+}
+
 bool trust_check(struct hw_context *context, struct candidate *candidate)
 {
     struct distrust why;
+    const bool probed = context->settings.probe_child || context->loaded_fn;
     candidate->fd = trust_open(candidate->path, context->settings.trust, &candidate->real,
                                &why);
-    return candidate->fd >= 0 || stop(candidate, why.reason, "%s", why.message);
+    if (candidate->fd < 0)
+        return stop(candidate, why.reason, "%s", why.message);
+    return probed || check_no_lock(candidate);
 }

@@ -21,6 +21,13 @@ int trust_open(const char *path, bool checked, char **real, struct distrust *why
  * if no other user can create it. Otherwise returns false, with the reason in `why`. */
 bool trust_directory(const char *path, struct distrust *why);
 
+/* The file in a plugin directory with the digests of its plugins, which hw-probe reads. Returns its
+ * path, for the path of a plugin; the caller frees it. */
+#define LOCK_NAME "plugins.lock"
+char *lock_path(const char *plugin);
+/* Whether the candidate's directory has one, or may have one. */
+bool trust_has_lock(const struct candidate *candidate);
+
 /* Opens the candidate's file; stops the candidate if that fails. */
 bool trust_check(struct hw_context *context, struct candidate *candidate);
 

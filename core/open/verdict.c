@@ -13,6 +13,7 @@
 #include "open/verdict.h"
 
 #include "base/hash.h"
+#include "open/depends.h"
 #include "open/registry.h"
 
 #include <errno.h>
@@ -85,12 +86,16 @@ static void put_u64(struct writer *writer, uint64_t value)
     put(writer, &value, sizeof value);
 }
 
+static void put_long_text(struct writer *writer, const char *text, size_t length)
+{
+    put_u32(writer, text ? (uint32_t)length : NO_TEXT);
+    put(writer, text, length);
+}
+
 /* Truncates long text, which is only for people to read. */
 static void put_text(struct writer *writer, const char *text)
 {
-    const size_t length = text ? strnlen(text, VERDICT_TEXT - 1) : 0;
-    put_u32(writer, text ? (uint32_t)length : NO_TEXT);
-    put(writer, text, length);
+    put_long_text(writer, text, text ? strnlen(text, VERDICT_TEXT - 1) : 0);
 }
 
 static void put_device(struct writer *writer, const struct verdict_device *device)
@@ -140,6 +145,9 @@ static void put_fields(struct writer *writer, const struct verdict *verdict)
 {
     put_reason(writer, verdict);
     put_text(writer, verdict->version);
+    put_long_text(writer, verdict->depends,
+                  verdict->depends ? strlen(verdict->depends) : 0);
+    put_u32(writer, verdict->locked);
     put_u64(writer, verdict->ops);
     put_u32(writer, verdict->tested);
     put_u32(writer, verdict->untested);
@@ -213,7 +221,15 @@ static void one_line(char *text)
             *text = ' ';
 }
 
-static bool get_text(struct reader *reader, char **text)
+static bool get_flag(struct reader *reader, bool *flag)
+{
+    uint32_t value = 0;
+    const bool good = get_u32(reader, &value) && value <= 1;
+    *flag = value;
+    return good;
+}
+
+static bool get_long_text(struct reader *reader, char **text, size_t most)
 {
     uint32_t length;
     *text = NULL;
@@ -221,11 +237,18 @@ static bool get_text(struct reader *reader, char **text)
         return false;
     if (length == NO_TEXT)
         return true;
-    if (length >= VERDICT_TEXT || length > reader->left ||
-        memchr(reader->bytes, '\0', length) || !(*text = calloc(1, (size_t)length + 1)))
+    if (length >= most || length > reader->left || memchr(reader->bytes, '\0', length) ||
+        !(*text = calloc(1, (size_t)length + 1)))
         return false;
-    get(reader, *text, length);
-    one_line(*text);
+    return get(reader, *text, length);
+}
+
+static bool get_text(struct reader *reader, char **text)
+{
+    if (!get_long_text(reader, text, VERDICT_TEXT))
+        return false;
+    if (*text)
+        one_line(*text);
     return true;
 }
 
@@ -332,7 +355,8 @@ static bool get_fields(struct reader *reader, struct verdict *verdict)
 {
     return get_reason(reader, &verdict->reason) && get_text(reader, &verdict->message) &&
            get_text(reader, &verdict->remedy) && get_text(reader, &verdict->version) &&
-           get_u64(reader, &verdict->ops) &&
+           get_long_text(reader, &verdict->depends, DEPENDS_BYTES) &&
+           get_flag(reader, &verdict->locked) && get_u64(reader, &verdict->ops) &&
            (HW_OP_COUNT == 64 || verdict->ops >> HW_OP_COUNT == 0) &&
            get_u32(reader, &verdict->tested) && get_u32(reader, &verdict->untested) &&
            get_u64(reader, &verdict->microseconds) && get_devices(reader, verdict) &&
@@ -382,6 +406,7 @@ void verdict_free(struct verdict *verdict)
     free(verdict->message);
     free(verdict->remedy);
     free(verdict->version);
+    free(verdict->depends);
     *verdict = (struct verdict){ 0 };
 }
 

@@ -37,6 +37,8 @@ struct verdict {
     char *message;      /* NULL: the sentence of the reason */
     char *remedy;       /* NULL: the remedy of the reason */
     char *version;      /* of the plugin; NULL: it stopped before its version was known */
+    char *depends;      /* open/depends.h; NULL: the verdict cannot be kept */
+    bool locked;        /* plugins.lock of its directory lists it with this content */
     uint64_t ops;       /* bit 1 << op for each op that the plugin has */
     /* The admission test: how many cases the devices computed, how many were skipped because time
      * or memory ran out, and how long the test took. */

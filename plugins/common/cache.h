@@ -12,7 +12,7 @@
 #ifndef COMMON_CACHE_H
 #define COMMON_CACHE_H
 
-#include "base/sha256.h"
+#include "sha256.h"
 
 #include <stdbool.h>
 

@@ -2,7 +2,7 @@
 /* The devices of all platforms: their facts, opening and closing them. */
 #include "opencl.h"
 
-#include "base/sha256.h"
+#include "common/sha256.h"
 
 #include <dirent.h>
 #include <stdlib.h>

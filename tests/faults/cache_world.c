@@ -3,8 +3,8 @@
 #define _GNU_SOURCE
 #include "cache_world.h"
 
-#include "object/object.h"
 #include "open/config.h"
+#include "open/key.h"
 #include "open/preflight.h"
 #include "open/trust.h"
 
@@ -49,12 +49,6 @@ void set(struct world *w, enum setting setting, const char *text)
     w->found.key = NULL;
 }
 
-static void forget_libraries(struct candidate *c)
-{
-    while (c->loaded_count)
-        free(c->loaded[--c->loaded_count]);
-}
-
 void look(struct world *w)
 {
     struct candidate *c = &w->candidate;
@@ -64,13 +58,9 @@ void look(struct world *w)
     free(c->real);
     free(c->manifest);
     c->manifest = NULL;
-    forget_libraries(c);
     assert_true(trust_check(&w->context, c));
     assert_true(preflight(&w->context, c));
-    assert_true(preflight_libraries(&w->context, c));
-    object_free(c->object);
-    free(c->object);
-    c->object = NULL;
+    assert_true(key_end(&w->context, c));
     assert_non_null(c->key);
 }
 
@@ -102,7 +92,6 @@ void end(struct world *w)
     for (int i = 0; i < SETTING_COUNT; i++)
         free(w->context.settings.value[i].text);
     close(w->candidate.fd);
-    forget_libraries(&w->candidate);
     free(w->candidate.path);
     free(w->candidate.file);
     free(w->candidate.real);

@@ -87,6 +87,18 @@ static struct image load_image_of(const char *name)
     return image;
 }
 
+/* The name in its manifest fits no file that has to be named like hw_plain.so, and is longer. */
+static struct image load_hashed(void)
+{
+    static const char name[] = "name=hashed\n";
+    struct image image = load_image_of("hashed");
+    unsigned char *at = memmem(image.bytes, image.size, name, sizeof name - 1);
+    assert_non_null(at);
+    memcpy(at + 5, alias, sizeof alias - 1);
+    memcpy(at + 5 + sizeof alias - 1, "\n\n", 2);
+    return image;
+}
+
 static struct image load_image(void)
 {
     return load_image_of("plain");
@@ -391,7 +403,7 @@ static void make_rela_sparse(const char *directory, char path[4096])
  * outside the table. */
 static void make_table(const char *directory, char path[4096], uint32_t link)
 {
-    struct image image = load_image_of("hashed");
+    struct image image = load_hashed();
     uint32_t *table = TABLE(uint32_t, DT_HASH);
     for (uint32_t i = 0; i < table[1]; i++)
         table[2 + table[0] + i] = link;
@@ -424,7 +436,7 @@ static void make_entry_absolute(const char *directory, char path[4096])
  * defined. */
 static void make_symbol_thread(const char *directory, char path[4096])
 {
-    struct image image = load_image_of("hashed");
+    struct image image = load_hashed();
     TABLE(ElfW(Sym), DT_SYMTAB)[1].st_info = STT_TLS | STB_GLOBAL << 4;
     write_image(&image, image.size, directory, path);
 }

@@ -4,7 +4,9 @@
 #define _GNU_SOURCE
 #include "cache_world.h"
 
+#include "base/loaded.h"
 #include "open/config.h"
+#include "open/depends.h"
 
 #include "fixture.h" /* after those: cmocka has a macro fail */
 
@@ -222,30 +224,72 @@ static void depends_on_variables(void **state)
     end(&w);
 }
 
-/* ---- libraries ---- */
+/* ---- the files that hw-probe lists ---- */
 
-static void depends_on_libraries(void **state)
+static void depends_on_listed_files(void **state)
 {
-    struct world w;
     (void)state;
-    begin(&w);
-    /* libc, or the sanitizer's library before it: found although it is already loaded */
-    const char *line = strstr(w.candidate.key, "\nlibrary ");
-    assert_non_null(line);
-    assert_null(strstr(w.candidate.key, "\nlibrary - "));
-    char *before = strdup(w.candidate.key);
-    write_file(lair("libone.so"), "1", 1);
-    key_add_library(&w.candidate, "libone.so", lair("libone.so"));
-    char *with = strdup(w.candidate.key);
-    assert_string_not_equal(before, with);
-    write_file(lair("libone.so"), "22", 2);
-    look(&w);
-    assert_string_equal(w.candidate.key, before);
-    key_add_library(&w.candidate, "libone.so", lair("libone.so"));
-    assert_string_not_equal(w.candidate.key, with);
-    free(before);
-    free(with);
-    end(&w);
+    make_directory(lair("listed"));
+    const char *file = lair("listed/libone.so"), *none = lair("listed/libtwo.so");
+    write_file(file, "1", 1);
+    char *lines = strdup("");
+    depends_add_file(&lines, file);
+    depends_add_file(&lines, none);
+    depends_add_library(&lines, "libone.so", file, file);
+    depends_add_library(&lines, "libtwo.so", NULL, NULL);
+    assert_true(depends_hold(lines));
+    write_file(none, "2", 1);
+    assert_false(depends_hold(lines));
+    assert_int_equal(unlink(none), 0);
+    assert_true(depends_hold(lines));
+    write_file(file, "22", 2);
+    assert_false(depends_hold(lines));
+    free(lines);
+}
+
+/* libc is loaded, so its path does not matter. */
+static void depends_on_loaded_library(void **state)
+{
+    char *lines = strdup(""), *path;
+    (void)state;
+    assert_true(loaded_find("libc.so.6", &path));
+    assert_non_null(path);
+    depends_add_library(&lines, "libc.so.6", path, NULL);
+    assert_true(depends_hold(lines));
+    depends_add_library(&lines, "libc.so.6", lair("."), path);
+    assert_false(depends_hold(lines));
+    free(lines);
+    free(path);
+}
+
+/* Only a change of a directory's owner or rights lets others put a library there. */
+static void depends_on_rights_of_directory(void **state)
+{
+    char *lines = strdup("");
+    (void)state;
+    make_directory(lair("rights"));
+    depends_add_file(&lines, lair("rights"));
+    write_file(lair("rights/more"), "1", 1);
+    assert_true(depends_hold(lines));
+    assert_int_equal(chmod(lair("rights"), 0777), 0);
+    assert_false(depends_hold(lines));
+    free(lines);
+}
+
+static void damaged_lines_do_not_hold(void **state)
+{
+    static const char *const texts[] = { "x",        "file",          "file -",
+                                         "file -\n", "library - one", "other - /x\n" };
+    char *lines = strdup("");
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        assert_false(depends_hold(texts[i]));
+    assert_false(depends_hold(NULL));
+    assert_true(depends_hold(""));
+    depends_add_file(&lines, "/two\nlines");
+    assert_null(lines);
+    depends_add_file(&lines, "/one");
+    assert_null(lines);
 }
 
 /* The file was replaced while the probe ran. */
@@ -494,7 +538,10 @@ int main(void)
         cmocka_unit_test(depends_on_file_and_settings),
         cmocka_unit_test(depends_on_driver),
         cmocka_unit_test(depends_on_variables),
-        cmocka_unit_test(depends_on_libraries),
+        cmocka_unit_test(depends_on_listed_files),
+        cmocka_unit_test(depends_on_loaded_library),
+        cmocka_unit_test(depends_on_rights_of_directory),
+        cmocka_unit_test(damaged_lines_do_not_hold),
         cmocka_unit_test(changed_file_is_not_stored),
         cmocka_unit_test(damaged_entry_is_missing),
         cmocka_unit_test(alien_entry_is_missing),

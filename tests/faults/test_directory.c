@@ -10,6 +10,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+static bool is_inproc(void)
+{
+    const char *probe = getenv("HW_TEST_PROBE");
+    return probe && strcmp(probe, "inproc") == 0;
+}
+
 /* Messages about names with invalid characters or too many. */
 static void test_long_name(void **state)
 {
@@ -225,6 +231,35 @@ static void test_passed_over(void **state)
     hw_close(context);
 }
 
+/* Nor does a file that hw-probe refuses before it loads it: one that needs a missing library. */
+static void test_passed_over_by_probe(void **state)
+{
+    struct hw_context *context;
+    char path[8192];
+    size_t size;
+    unsigned char *bytes = read_file(built("good"), &size), *name;
+    (void)state;
+    if (is_inproc()) {
+        free(bytes);
+        return;
+    }
+    assert_non_null(name = memmem(bytes, size, "libc.so.6", 9));
+    memcpy(name, "libq.so.6", 9);
+    make_directory(lair("lacking"));
+    write_file(lair("lacking/hw_good.so"), bytes, size);
+    free(bytes);
+    snprintf(path, sizeof path, "%s:%s:%s", lair("lacking"), lair("first"), lair("second"));
+    for (int i = 0; i < 2; i++) { /* then with the verdicts of the cache */
+        assert_int_equal(open_on(path, NULL, &context), HW_OK);
+        json_t *json = report(context);
+        check_reason(candidate(json, lair("lacking/hw_good.so")), "needs-library");
+        check_reason(candidate(json, lair("second/hw_good.so")), "shadowed");
+        check_good(context, json, lair("first/hw_good.so"));
+        json_decref(json);
+        hw_close(context);
+    }
+}
+
 /* An unusable link does not prevent the use of its target. */
 static void test_bad_links(void **state)
 {
@@ -319,7 +354,8 @@ static void test_bad_path(void **state)
     hw_close(context);
 }
 
-/* With plugins.lock in its directory, a plugin is loaded only if the lock lists its content. */
+/* With plugins.lock in its directory, a plugin is loaded only if the lock lists its content.
+ * HW_PROBE=inproc, which does not read the lock, loads none. */
 static void test_lock(void **state)
 {
 #define ZEROS "0000000000000000000000000000000000000000000000000000000000000000"
@@ -345,7 +381,7 @@ static void test_lock(void **state)
         assert_int_equal(open_on(lair("lock"), &options, &context), HW_OK);
         json_t *json = report(context);
         const json_t *entry = candidate(json, lair("lock/hw_good.so"));
-        check_reason(entry, rows[i].reason);
+        check_reason(entry, is_inproc() ? "not-locked" : rows[i].reason);
         assert_non_null(strstr(text_of(entry, "message"), "/plugins.lock"));
         json_decref(json);
         hw_close(context);
@@ -423,6 +459,7 @@ int main(void)
         cmocka_unit_test(test_trust_off),
         cmocka_unit_test(test_shadowed),
         cmocka_unit_test(test_passed_over),
+        cmocka_unit_test(test_passed_over_by_probe),
         cmocka_unit_test(test_bad_links),
         cmocka_unit_test(test_named_file),
         cmocka_unit_test(test_default_rank),

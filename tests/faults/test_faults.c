@@ -32,6 +32,29 @@ static const struct {
 #undef ANYWHERE
 };
 
+/* Without hw-probe nothing reads the whole file, and nothing looks at what a plugin changes: such a
+ * plugin is used, or ends this process. */
+static bool is_for_probe(const char *reason, const char *name)
+{
+    static const char *const texts[] = {
+        BY_PROBE,         "malformed",        "executable-stack", "needs-library",
+        "needs-libc",     "entry_undefined",  "entry_weak",       "changes_cwd",
+        "changes_floats", "changes_handlers", "changes_locale",   "changes_mask",
+        "changes_umask",  "elf_program",      "libm_missing"
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (strcmp(texts[i], reason) == 0 || strcmp(texts[i], name) == 0)
+            return true;
+    return false;
+}
+
+static bool inproc; /* this test runs without hw-probe */
+
+static bool is_left_out(const char *reason, const char *name)
+{
+    return inproc && is_for_probe(reason, name);
+}
+
 struct fault {
     const char *reason;
     void (*make)(const char *directory,
@@ -99,14 +122,16 @@ static void test_together(void **state)
     make_directory(lair("together"));
     put_plugin(lair("together"), "good");
     for (size_t i = 0; i < sizeof plugins / sizeof *plugins; i++)
-        put_plugin(lair("together"), plugins[i].name);
+        if (!is_left_out(plugins[i].reason, plugins[i].name))
+            put_plugin(lair("together"), plugins[i].name);
     struct hw_context *context;
     assert_int_equal(open_on(lair("together"), NULL, &context), HW_OK);
     use_all(context);
     json_t *json = report(context);
     for (size_t i = 0; i < sizeof plugins / sizeof *plugins; i++)
-        check_reason(candidate(json, lair("together/hw_%s.so", plugins[i].name)),
-                     plugins[i].reason);
+        if (!is_left_out(plugins[i].reason, plugins[i].name))
+            check_reason(candidate(json, lair("together/hw_%s.so", plugins[i].name)),
+                         plugins[i].reason);
     check_good(context, json, lair("together/hw_good.so"));
     json_decref(json);
     hw_close(context);
@@ -117,6 +142,8 @@ static void test_words(void **state)
 {
     struct hw_context *context;
     (void)state;
+    if (inproc)
+        return;
     make_directory(lair("words"));
     put_plugin(lair("words"), "needs_missing");
     assert_int_equal(open_on(lair("words"), NULL, &context), HW_NO_DEVICE);
@@ -141,11 +168,11 @@ static void test_words(void **state)
 /* The plugin lacks a library it should have been linked with. The installation is complete. */
 static void test_undefined(void **state)
 {
-    static const char *const rows[][2] = { { "libm_missing", "expf" },
-                                           { "symbol_undefined", "hw_nobody_has_this" } };
+    static const char *const rows[][2] = { { "symbol_undefined", "hw_nobody_has_this" },
+                                           { "libm_missing", "expf" } };
     struct hw_context *context;
     (void)state;
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < (inproc ? 1 : 2); i++) {
         assert_int_equal(open_on(lair("%s", rows[i][0]),
                                  &(struct hw_options){ .backends = rows[i][0] }, &context),
                          HW_NO_DEVICE);
@@ -301,13 +328,14 @@ int main(void)
     static struct fault faults[MOST];
     static struct CMUnitTest tests[MOST];
     const char *probe = getenv("HW_TEST_PROBE");
-    const bool inproc = probe && strcmp(probe, "inproc") == 0;
     size_t count = 0;
-    for (; count < PLUGINS; count++)
-        faults[count] = (struct fault){ plugins[count].reason, NULL, plugins[count].name };
+    inproc = probe && strcmp(probe, "inproc") == 0;
+    for (size_t i = 0; i < PLUGINS; i++)
+        if (!is_left_out(plugins[i].reason, plugins[i].name))
+            faults[count++] = (struct fault){ plugins[i].reason, NULL, plugins[i].name };
     for (const struct made *made = made_faults; made->name; made++)
-        if (strcmp(made->reason, BY_PROBE) == 0 && inproc)
-            ; /* it could end this process */
+        if (is_left_out(made->reason, made->name))
+            ;
         else if (!made->root || geteuid() == 0)
             faults[count++] = (struct fault){ made->reason, made->make, made->name };
         else

@@ -4,7 +4,7 @@
  * changed. */
 #define _POSIX_C_SOURCE 200809L
 #include "object/manifest.h"
-#include "object/object.h"
+#include "probe/object.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -152,7 +152,7 @@ static void check_foreign(const struct whole *row, const struct object *object)
     const enum object_fault foreign = object_native(object, why, sizeof why);
     if (row->format != OBJECT_ELF) {
         assert_int_equal(foreign, OBJECT_WRONG_FORMAT);
-        assert_non_null(strstr(why, object_system(object)));
+        assert_non_null(strstr(why, format_system(object->format)));
         assert_non_null(strstr(why, row->machines));
         assert_non_null(strstr(why, "Linux"));
     } else if (row->bits != 8 * sizeof(void *)) {

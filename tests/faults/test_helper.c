@@ -55,6 +55,7 @@ static void prepare(struct call *call, const char *path)
                                   (long long)file.st_size, (long long)file.st_mtim.tv_sec,
                                   (long long)file.st_mtim.tv_nsec };
     *call = (struct call){ .arguments = { program, stamp, strdup(path) } };
+    call->arguments[PROBE_FILE] = call->arguments[PROBE_FOUND];
     for (int i = 0; i < 5; i++) {
         snprintf(call->numbers[i], sizeof call->numbers[i], "%lld", numbers[i]);
         call->arguments[PROBE_DEVICE + i] = call->numbers[i];

@@ -29,6 +29,13 @@ int __wrap_stat64(const char *name, struct stat *info)
     return __real_stat64(missing ? "/proc/none" : name, info);
 }
 
+char *__wrap_helper_program(const char *name, bool elevated);
+char *__wrap_helper_program(const char *name, bool elevated)
+{
+    (void)elevated;
+    return strcmp(name, "hw-probe") == 0 ? strdup(PROBE) : NULL;
+}
+
 void *__real_dlopen(const char *name, int flags);
 void *__wrap_dlopen(const char *name, int flags);
 void *__wrap_dlopen(const char *name, int flags)
@@ -77,6 +84,7 @@ static void open_for(const char *directory, const char *plugin, const char *reas
     assert_int_equal(
         open_on(directory, &(struct hw_options){ .flags = HW_OPEN_ANYWAY }, &context),
         HW_OK);
+    use_all(context);
     json_t *json = report(context);
     const json_t *entry = candidate(json, plugin);
     check_reason(entry, reason);
@@ -189,12 +197,14 @@ static void another_copy_of_this_library(void **state)
 {
     enum hw_status (*open_it)(const struct hw_options *, struct hw_context **);
     void (*close_it)(struct hw_context *);
+    struct hw_device *(*use_it)(struct hw_context *);
     struct hw_context *context;
     void *copy = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
     (void)state;
     assert_non_null(copy);
     *(void **)&open_it = dlsym(copy, "hw_open");
     *(void **)&close_it = dlsym(copy, "hw_close");
+    *(void **)&use_it = dlsym(copy, "hw_device_default");
     static const char *const names[] = { "view", "titled" };
     for (int i = 0; i < 2; i++) {
         make_directory(lair("copy-%s", names[i]));
@@ -203,10 +213,10 @@ static void another_copy_of_this_library(void **state)
     open_for(lair("copy-view"), lair("copy-view/hw_view.so"), "");
     assert_int_equal(open_it(&(struct hw_options){ .size = sizeof(struct hw_options),
                                                    .plugin_path_only = lair("copy-titled"),
-                                                   .probe = "inproc",
                                                    .cache_dir = "off" },
                              &context),
                      HW_OK);
+    assert_non_null(use_it(context));
     close_it(context);
     assert_true(process_has(lair("copy-view/hw_view.so")));
     assert_true(process_has(lair("copy-titled/hw_titled.so")));

@@ -19,7 +19,7 @@ cd "$(dirname "$0")/../.."
 read -r -a compile <<<"${CC:-clang-14}"
 compile+=(-std=c11 -g -O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all -fPIC
     -DHW_BUILD_STAMP="\"fuzz\"" -DHW_PLUGIN_DIR="\"\"" -DHW_HELPER_DIR="\"\"" -DHW_HELPER_BESIDE="\"\"" -DHW_HAS_PCRE2
-    -Iinclude -Icore -Itools -Itests/plugins)
+    -Iinclude -I. -Icore -Iplugins -Itools -Itests/plugins)
 
 # objects FOLDER FLAGS SOURCE...: compiles what has changed, two files at a time.
 objects()
@@ -52,6 +52,9 @@ fi
 rm -rf "$out/objects"
 objects core "-fsanitize=fuzzer-no-link -fvisibility=hidden" core/*/*.c
 ar rcs "$out/objects/core.a" "$out"/objects/core/*.o
+objects probe "-fsanitize=fuzzer-no-link -fvisibility=hidden" plugins/common/sha256.c \
+    $(find probe -name '*.c' ! -name no_foreign.c)
+ar rcs "$out/objects/probe.a" "$out"/objects/probe/*.o
 "${compile[@]}" -shared -o "$out/libhw.so" "$out"/objects/core/*.o -Wl,--version-script=core/hw.map -ldl -pthread
 objects model -fsanitize=fuzzer-no-link tools/util/*.c tools/model/*/*.c
 ar rcs "$out/objects/model.a" "$out"/objects/model/*.o
@@ -60,7 +63,7 @@ mkdir -p "$out/plugins"
 "${compile[@]}" -fvisibility=hidden -shared -o "$out/plugins/hw_null.so" tests/plugins/null.c
 
 for target in "${targets[@]}"; do
-    parts=("$out/objects/core.a")
+    parts=("$out/objects/probe.a" "$out/objects/core.a")
     if uses_model "$target"; then
         parts=("$out/objects/model.a" "$out/libhw.so" -Wl,-rpath,"\$ORIGIN" -l:libpcre2-8.a)
     fi

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* fuzz_lock.c - a plugins.lock of arbitrary bytes. */
-#include "open/lock.h"
+#include "probe/lock.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,9 +5,9 @@
 #ifndef FUZZ_OBJECT_H
 #define FUZZ_OBJECT_H
 
-#include "object/elsewhere.h"
 #include "object/manifest.h"
-#include "object/object.h"
+#include "probe/elsewhere.h"
+#include "probe/object.h"
 
 #include <stdlib.h>
 #include <string.h>

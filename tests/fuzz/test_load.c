@@ -14,7 +14,7 @@
  * Usage: test_load [-n COUNT] PLUGIN...   -n: this many changes per plugin, evenly
  * spread (default: all) */
 #define _GNU_SOURCE
-#include "object/object.h"
+#include "probe/object.h"
 
 #include <dlfcn.h>
 #include <elf.h>

@@ -40,9 +40,9 @@ function may_see(source, header, own)
 {
     own = layer(source)
     # They stand alone, and are compiled into whatever needs them.
-    if (header ~ /^core\/base\/(sha256|whole)\.h$/ && own ~ /^(plugin .*|tools (hw|command))$/)
+    if (header ~ /^core\/base\/whole\.h$/ && own ~ /^(plugin .*|tools (hw|command))$/)
         return 1
-    if (header ~ /^core\/object\/(elsewhere|object|manifest)\.h$/ && own == "tools hw")
+    if (header ~ /^(core\/object\/(header|manifest)|probe\/(digest|elsewhere|object))\.h$/ && own == "tools hw")
         return 1
     if (own == "tests")
         return 1
@@ -69,12 +69,15 @@ function may_see(source, header, own)
     if (own == "proxy")
         return header ~ /^include\/hw\/(plugin|ops|types)\.h$/ || index(header, "proxy/") == 1 ||
                header ~ /^core\/(proxy|base\/(likely|platform|process))\.h$/
+    # What distrusts a plugin's file.
+    if (own == "probe")
+        return header ~ /^(probe|core|include\/hw)\// || header == "plugins/common/sha256.h"
     if (own == "tools helper")
-        return header ~ /^(tools\/helper|core|include\/hw)\//
+        return header ~ /^(tools\/helper|probe|core|include\/hw)\//
     if (own == "tools probe")
-        return header ~ /^(tools\/helper|tools\/probe|core|verify|include\/hw)\//
+        return header ~ /^(tools\/helper|tools\/probe|probe|core|verify|include\/hw)\//
     if (own == "tools worker")
-        return header ~ /^(tools\/helper|tools\/worker|proxy\/worker|core|include\/hw)\//
+        return header ~ /^(tools\/helper|tools\/worker|probe|proxy\/worker|core|include\/hw)\//
     # util stands alone; the model library needs nothing of the commands, and commands nothing of each other.
     if (own == "tools util")
         return header ~ /^tools\/util\//

@@ -28,11 +28,11 @@ struct scenario {
 };
 
 static const struct scenario scenarios[] = {
-    { "in the process", "inproc", "locked", NULL, false, ROLE_HOST },
+    { "in the process", "inproc", "plain", NULL, false, ROLE_HOST },
     { "trying a plugin", "child", "plain", NULL, true, ROLE_HOST },
     { "the verdict known", "child", "plain", NULL, false, ROLE_HOST },
     { "hw-probe", "child", "plain", NULL, true, ROLE_WATCHER },
-    { "the process of the plugin", "child", "plain", NULL, true, ROLE_WORKER },
+    { "the process of the plugin", "child", "locked", NULL, true, ROLE_WORKER },
     { "with a worker", "inproc", "plain", "*", false, ROLE_HOST },
     { "hw-worker", "inproc", "plain", "*", false, ROLE_WATCHER },
     { "the worker", "inproc", "plain", "*", false, ROLE_WORKER },

@@ -86,11 +86,11 @@ static bool read_setting(struct settings *settings, char *text)
     return false;
 }
 
-static bool read_library(struct request *request, const char *path)
+static bool read_library(struct request *request, const char *library)
 {
-    if (request->library_count == LOADED_MAX)
+    if (request->library_count == LIBRARIES_MAX)
         return false;
-    request->libraries[request->library_count++] = path;
+    request->libraries[request->library_count++] = library;
     return true;
 }
 
@@ -115,7 +115,7 @@ static bool read_only(struct request *request, char *text)
     return true;
 }
 
-/* "library=<path>", "only=<numbers>", or a setting. */
+/* "library=<name><path>", "only=<numbers>", or a setting. */
 static bool read_rest(struct request *request, char *text)
 {
     static const char library[] = "library=", only[] = "only=";
@@ -131,7 +131,8 @@ bool request_read(struct request *request, int count, char **arguments)
     static char empty[] = "", all[] = "*", source[] = "library";
     uint64_t seconds, nanoseconds;
     *request =
-        (struct request){ .file = arguments[PROBE_FILE],
+        (struct request){ .found = arguments[PROBE_FOUND],
+                          .file = arguments[PROBE_FILE],
                           .settings = { .trust = true, .elevated = process_elevated() } };
     for (int i = 0; i < SETTING_COUNT; i++)
         request->settings.value[i] = (struct setting_value){ empty, source };

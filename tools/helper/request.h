@@ -8,12 +8,12 @@
 
 /* Which plugin, and how: from the arguments. */
 struct request {
-    const char *file;
+    const char *found, *file; /* its path as the library found it, and without links */
     /* The identity of the file that the parent checked. */
     uint64_t device, inode, size;
     int64_t seconds, nanoseconds;
     struct settings settings;
-    const char *libraries[LOADED_MAX]; /* that the application has loaded */
+    const char *libraries[LIBRARIES_MAX]; /* that the application has loaded */
     uint32_t library_count;
     bool has_only;
     struct only only; /* is tested, if there is one */

@@ -9,10 +9,9 @@
 #include "open/load.h"
 #include "open/scan.h"
 #include "open/select.h"
-#include "open/trust.h"
+#include "probe/witness.h"
 #include "run/args.h"
 
-#include <dlfcn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,24 +56,49 @@ static bool find_file(struct subject *subject)
     return true;
 }
 
-/* Loads the application's libraries, so that the plugin finds them by name, wherever they are.
- * Preflight reports those that cannot be loaded. */
-static void load_libraries(struct subject *subject)
+/* Checks the file, and tells the watcher what the result depends on. */
+static bool examine_file(struct subject *subject)
 {
     const struct request *request = subject->request;
-    struct distrust distrust;
-    subject_say(subject, "while libraries that the application has loaded were loaded");
-    for (uint32_t i = 0; i < request->library_count; i++) {
-        const int fd = trust_open(request->libraries[i], request->settings.trust, NULL,
-                                  &distrust);
-        if (fd < 0)
-            continue;
-        close(fd);
-        if (!dlopen(request->libraries[i], RTLD_NOW | RTLD_LOCAL))
-            dlerror(); /* discards the message */
-    }
-    subject->progress->phase = PHASE_START;
+    struct progress *progress = subject->progress;
+    const struct examined *examined = &subject->examined;
+    const struct application application = { .trust = request->settings.trust,
+                                             .elevated = request->settings.elevated,
+                                             .path = request->found,
+                                             .libraries = request->libraries,
+                                             .library_count = request->library_count };
+    subject_say(subject, "while its libraries were examined");
+    const bool good = examine(&application, subject->candidate, &subject->examined);
+    subject->verdict->depends = examined->depends ? strdup(examined->depends) : NULL;
+    subject->verdict->locked = progress->locked = examined->locked;
+    if (examined->depends)
+        strcpy(progress->depends, examined->depends);
+    progress->phase = PHASE_START;
     subject_say(subject, "before it was loaded");
+    return good;
+}
+
+/* ---- between loading and starting it ---- */
+
+static struct subject *the_subject; /* that is being loaded */
+
+static bool is_unchanged(struct subject *subject, bool handlers, const char *when)
+{
+    const enum reason changed = witness_end(subject->witness, handlers);
+    subject->witness = NULL;
+    return !changed || stop(subject->candidate, changed, "%s while it %s",
+                            reason_rows[changed].sentence, when);
+}
+
+static bool look_at_loaded(struct hw_context *context, struct candidate *candidate)
+{
+    struct subject *subject = the_subject;
+    (void)context;
+    if (!is_unchanged(subject, true, "was loaded") ||
+        !(candidate->plugin->apart || examine_linked(&subject->examined, candidate)))
+        return false;
+    subject->witness = witness_begin();
+    return true;
 }
 
 void subject_begin(struct subject *subject, const struct request *request,
@@ -93,14 +117,15 @@ void subject_begin(struct subject *subject, const struct request *request,
     context->settings.fallback = FALLBACK_ERROR;
     subject->found.context = context;
     context->found = &subject->found;
+    context->loaded_fn = look_at_loaded;
     context_opening(context->generation);
+    the_subject = subject;
 }
 
 bool subject_find(struct subject *subject)
 {
-    load_libraries(subject);
     return find_file(subject) && climb_checks(&subject->context, subject->candidate) &&
-           is_same_file(subject);
+           is_same_file(subject) && examine_file(subject);
 }
 
 /* ---- the plugin ---- */
@@ -133,7 +158,9 @@ static void fill_table(struct subject *subject)
 bool subject_start(struct subject *subject)
 {
     subject_say(subject, "while it was loaded and started");
-    if (!climb_rest(&subject->context, subject->candidate))
+    subject->witness = witness_begin();
+    if (!climb_rest(&subject->context, subject->candidate) ||
+        !is_unchanged(subject, false, "started"))
         return false;
     fill_table(subject);
     fill_devices(subject);

@@ -4,8 +4,10 @@
 #ifndef HELPER_SUBJECT_H
 #define HELPER_SUBJECT_H
 
+#include "open/depends.h"
 #include "open/registry.h"
 #include "open/verdict.h"
+#include "probe/examine.h"
 #include "request.h"
 
 #include <stdatomic.h>
@@ -24,6 +26,10 @@ enum phase { PHASE_START, PHASE_DEVICE, PHASE_CLOSE, PHASE_COUNT };
 struct progress {
     char text[400]; /* "while its device 1 was opened" */
     uint32_t phase; /* enum phase */
+    /* Before the plugin is loaded, the worker sets the members of struct verdict with these names,
+     * for a verdict that the watcher gives in its place. */
+    char depends[DEPENDS_BYTES];
+    bool locked;
     /* Is counted up when a case of the admission test begins, and when it ends: odd while one is
      * under way, of this device of the plugin, this op and these dtypes. */
     _Atomic uint32_t step;
@@ -50,6 +56,8 @@ struct subject {
     struct hw_context context;
     struct catalog found;
     struct candidate *candidate;
+    struct examined examined;
+    struct witness *witness; /* while the plugin is loaded or started */
 };
 
 /* Sets what is told if the process ends now. */

@@ -434,12 +434,21 @@ char *why_it_ended(struct watched *watched, enum reason *reason)
     return with_output(message_of_end(watched, reason), watched);
 }
 
+/* Memory that the plugin can write is not trusted: the library checks each line. */
+static void take_depends(struct progress *progress, struct verdict *verdict)
+{
+    progress->depends[sizeof progress->depends - 1] = '\0';
+    verdict->depends = strdup(progress->depends);
+    verdict->locked = progress->locked;
+}
+
 bool reply_in_its_place(struct watched *watched, enum reason instead, unsigned char **bytes,
                         size_t *size)
 {
     struct verdict verdict = { 0 };
     verdict.message = why_it_ended(watched, &verdict.reason);
     verdict.reason = instead ? instead : verdict.reason;
+    take_depends(watched->progress, &verdict);
     free(watched->bytes);
     watched->bytes = NULL;
     const bool good = verdict_encode(&verdict, bytes, size);

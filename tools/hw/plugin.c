@@ -8,7 +8,7 @@
 #include "command/output.h"
 #include "plugin_show.h"
 
-#include "base/sha256.h"
+#include "probe/digest.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -75,12 +75,12 @@ static int is_plugin_name(const struct dirent *entry)
 
 static bool add_file(struct locking *l, const char *file)
 {
-    char digest[SHA256_TEXT + 1];
+    char digest[DIGEST_TEXT + 1];
     const int fd = openat(l->fd, file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat about;
     const bool opened = fd >= 0 && fstat(fd, &about) == 0;
     const int error = !opened                  ? errno
-                      : S_ISREG(about.st_mode) ? sha256_file(fd, FILE_LIMIT, digest)
+                      : S_ISREG(about.st_mode) ? digest_file(fd, FILE_LIMIT, digest)
                                                : 0;
     if (fd >= 0)
         close(fd);

@@ -7,7 +7,7 @@
 #include "command/output.h"
 
 #include "object/manifest.h"
-#include "object/object.h"
+#include "probe/object.h"
 
 #include <hw/plugin.h>
 
@@ -127,7 +127,7 @@ static void check_name(struct shown *shown)
     if (named && is && named != is)
         refuse(shown, "wrong-machine",
                "built for %s on %s, where a plugin is named hw_<name>%s",
-               object_system(&shown->object),
+               format_system(shown->object.format),
                object_machines(&shown->object, machines, sizeof machines), suffix_of(is));
     else if (shown->has_manifest && named &&
              (strlen(name) != length || strncmp(shown->file + 3, name, length)))
@@ -186,7 +186,7 @@ static void describe_place(const struct shown *shown, const struct sought *sough
         snprintf(text, size, "%s", sought->path);
         break;
     case LIBRARY_OF_SYSTEM:
-        snprintf(text, size, "part of %s", object_system(&shown->object));
+        snprintf(text, size, "part of %s", format_system(shown->object.format));
         break;
     case LIBRARY_UNFIT:
         snprintf(text, size, "%s: %s", sought->path, sought->why);
@@ -280,7 +280,7 @@ static json_t *shown_json(const struct shown *shown)
                              text_or_null(shown->why), "loadable",
                              json_boolean(object->format && !*shown->here), "format",
                              text_or_null(formats[object->format]), "system",
-                             text_or_null(object_system(object)), "machines",
+                             text_or_null(format_system(object->format)), "machines",
                              texts(object->machines, object->machine_count));
     if (object->machine_count)
         json_object_set_new(tree, "bits", json_integer(object->bits));
@@ -350,7 +350,7 @@ static void say_shown(const struct shown *shown)
         say_text("build", manifest->build);
     }
     if (object->format)
-        say("  %-12s%s, %s\n", "for", object_system(object),
+        say("  %-12s%s, %s\n", "for", format_system(object->format),
             object_machines(object, machines, sizeof machines));
     if (shown->sought) {
         say_places("needs", shown, true);
@@ -415,7 +415,7 @@ static void check_file(struct checking *checking, const char *path)
     else
         say("%s✓%s %s: %s, ABI %u to %u, for %s on %s\n", ink(GREEN), ink(PLAIN), file,
             shown->manifest.name, (unsigned)shown->manifest.abi_min,
-            (unsigned)shown->manifest.abi_max, object_system(&shown->object),
+            (unsigned)shown->manifest.abi_max, format_system(shown->object.format),
             object_machines(&shown->object, machines, sizeof machines));
     if (!out_json) {
         say_places("needs", shown, true);

@@ -118,7 +118,7 @@ static bool fits(const struct object *plugin, int fd, uint64_t size, char *why,
     bool good = is_whole(fault);
     if (good && (object.format != plugin->format || !plugin->machine_count ||
                  !has_machine(&object, plugin->machines[0]))) {
-        snprintf(why, why_size, "built for %s on %s", object_system(&object),
+        snprintf(why, why_size, "built for %s on %s", format_system(object.format),
                  object_machines(&object, machines, sizeof machines));
         good = false;
     }

@@ -4,11 +4,10 @@
  * Its lines are the output of sha256sum: the digest, a blank, a blank or '*', and the name of a
  * file in this directory. */
 #define _POSIX_C_SOURCE 200809L
-#include "open/lock.h"
+#include "probe/lock.h"
 
-#include "base/sha256.h"
-#include "base/text.h"
 #include "open/trust.h"
+#include "probe/digest.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -16,9 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LOCK_NAME  "plugins.lock"
 #define LOCK_MAX   ((size_t)1 << 18) /* more than a thousand plugins */
-#define NAME_START (SHA256_TEXT + 2)
+#define NAME_START (DIGEST_TEXT + 2)
 
 struct lock {
     char *path;
@@ -29,9 +27,9 @@ struct lock {
 /* Whether `line` has the form of a line, without the newline. */
 static bool is_entry(const char *line, size_t length)
 {
-    return length > NAME_START && strspn(line, "0123456789abcdef") == SHA256_TEXT &&
-           line[SHA256_TEXT] == ' ' &&
-           (line[SHA256_TEXT + 1] == ' ' || line[SHA256_TEXT + 1] == '*') &&
+    return length > NAME_START && strspn(line, "0123456789abcdef") == DIGEST_TEXT &&
+           line[DIGEST_TEXT] == ' ' &&
+           (line[DIGEST_TEXT + 1] == ' ' || line[DIGEST_TEXT + 1] == '*') &&
            !memchr(line + NAME_START, '/', length - NAME_START);
 }
 
@@ -78,13 +76,14 @@ static bool read_lock(struct candidate *candidate, struct lock *lock, int fd)
     return true;
 }
 
-static bool compare(struct candidate *candidate, const struct lock *lock)
+static bool lock_compare(struct candidate *candidate, const struct lock *lock,
+                         const char *file, bool *locked)
 {
     const char *digest = NULL;
-    char actual[SHA256_TEXT + 1];
+    char actual[DIGEST_TEXT + 1];
     unsigned number;
     struct stat info;
-    switch (lock_find(lock->text, lock->length, candidate->file, &digest, &number)) {
+    switch (lock_find(lock->text, lock->length, file, &digest, &number)) {
     case LOCK_DAMAGED:
         return stop(candidate, REASON_BAD_LOCK,
                     "%s: line %u is not a digest and a file name, or repeats a file name",
@@ -96,41 +95,41 @@ static bool compare(struct candidate *candidate, const struct lock *lock)
     }
     if (fstat(candidate->fd, &info))
         return stop(candidate, REASON_UNREADABLE, NULL);
-    const int error = sha256_file(candidate->fd, (uint64_t)info.st_size, actual);
+    const int error = digest_file(candidate->fd, (uint64_t)info.st_size, actual);
     if (error)
         return stop(candidate, error == EFBIG ? REASON_CHANGED_FILE : REASON_UNREADABLE,
                     NULL);
-    candidate->locked = memcmp(actual, digest, SHA256_TEXT) == 0;
-    return candidate->locked || stop(candidate, REASON_LOCK_MISMATCH,
-                                     "%s lists the digest %.16s..., it has %.16s...",
-                                     lock->path, digest, actual);
+    *locked = memcmp(actual, digest, DIGEST_TEXT) == 0;
+    return *locked || stop(candidate, REASON_LOCK_MISMATCH,
+                           "%s lists the digest %.16s..., it has %.16s...", lock->path,
+                           digest, actual);
 }
 
 /* Opens the lock. Returns -1 if there is none; or if opening fails, which stops the candidate. */
-static int open_lock(struct hw_context *context, struct candidate *candidate,
+static int open_lock(const struct application *application, struct candidate *candidate,
                      const char *path)
 {
     struct distrust why;
     struct stat info;
     if (lstat(path, &info) && (errno == ENOENT || errno == ENOTDIR))
         return -1;
-    const int fd = trust_open(path, context->settings.trust, NULL, &why);
+    const int fd = trust_open(path, application->trust, NULL, &why);
     if (fd < 0)
         stop(candidate, why.reason, "%s: %s", path, why.message);
     return fd;
 }
 
-bool lock_check(struct hw_context *context, struct candidate *candidate)
+bool lock_check(const struct application *application, struct candidate *candidate,
+                struct examined *examined)
 {
-    const char *slash = strrchr(candidate->path, '/');
-    const int directory = slash ? (int)(slash + 1 - candidate->path) : 0;
-    struct lock lock = { .path = text_format("%.*s" LOCK_NAME, directory,
-                                             candidate->path) };
+    const char *slash = strrchr(application->path, '/');
+    struct lock lock = { .path = lock_path(application->path) };
     if (!lock.path)
         return stop(candidate, REASON_NO_MEMORY, NULL);
-    const int fd = open_lock(context, candidate, lock.path);
+    const int fd = open_lock(application, candidate, lock.path);
     if (fd >= 0 && read_lock(candidate, &lock, fd))
-        compare(candidate, &lock);
+        lock_compare(candidate, &lock, slash ? slash + 1 : application->path,
+                     &examined->locked);
     if (fd >= 0)
         close(fd);
     free(lock.text);

@@ -2,10 +2,10 @@
 /* elsewhere.h - where Windows and macOS look for a library that an object needs. This code knows
  * only the rules and opens nothing: the caller says which file is at a path. So the caller can also
  * use a directory that holds the file system of another machine. */
-#ifndef HW_OBJECT_ELSEWHERE_H
-#define HW_OBJECT_ELSEWHERE_H
+#ifndef HW_PROBE_ELSEWHERE_H
+#define HW_PROBE_ELSEWHERE_H
 
-#include "object/object.h"
+#include "probe/object.h"
 
 /* The start of a relative path. */
 enum base {

@@ -2,10 +2,10 @@
 /* reader.h - shared by the readers of ELF (elf.c, elf_symbols.c), PE (pe.c) and Mach-O (macho.c):
  * bytes within bounds, numbers of either byte order, faults, the manifest. The readers use no
  * headers of their systems, so each compiles on all systems. */
-#ifndef HW_OBJECT_READER_H
-#define HW_OBJECT_READER_H
+#ifndef HW_PROBE_READER_H
+#define HW_PROBE_READER_H
 
-#include "object/object.h"
+#include "probe/object.h"
 
 #define ENTRY     "hw_plugin_entry"
 #define MAX_NOTES (64u << 10) /* bytes, of one section or segment */
@@ -25,6 +25,9 @@ struct reader {
 /* The parts of the readers. */
 enum object_fault elf_read(struct reader *reader);
 enum object_fault elf_check(struct reader *reader); /* header and segments alone */
+/* For an object in another format than ELF, with its first 16 bytes: foreign.c reads it, for the
+ * command; no_foreign.c refuses it, for hw-probe. */
+enum object_fault foreign_read(struct reader *reader, const uint8_t *start);
 enum object_fault pe_read(struct reader *reader);
 enum object_fault macho_read(struct reader *reader);
 enum object_fault universal_read(struct reader *reader);
@@ -45,14 +48,15 @@ uint64_t number(const struct reader *reader, const uint8_t *bytes, unsigned widt
 bool read_number(const struct reader *reader, uint64_t offset, unsigned width,
                  uint64_t *value);
 
-/* A processor and its number in the format. */
+/* A processor and its number in PE or Mach-O. */
 struct machine {
     uint32_t number;
     const char *name;
 };
-/* Adds the name of the processor, or "another processor", to the object. */
-void add_machine(struct reader *reader, const struct machine *rows, size_t count,
-                 uint64_t number);
+/* NULL if it is not listed. */
+const char *find_machine(const struct machine *rows, size_t count, uint64_t number);
+/* Adds a processor to the object; NULL: "another processor". */
+void add_machine(struct reader *reader, const char *name);
 
 /* Add the name of a needed library, or a path where libraries are searched. The text must end
  * within `most` bytes from the offset. The first call allocates room for all texts. */

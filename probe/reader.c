@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* reader.c - see reader.h. */
 #define _DEFAULT_SOURCE
-#include "object/reader.h"
+#include "probe/reader.h"
 
 #include <hw/plugin.h>
 
@@ -94,16 +94,19 @@ bool read_number(const struct reader *reader, uint64_t offset, unsigned width,
 
 /* ---- processors and needed libraries ---- */
 
-void add_machine(struct reader *reader, const struct machine *rows, size_t count,
-                 uint64_t number)
+const char *find_machine(const struct machine *rows, size_t count, uint64_t number)
 {
-    struct object *object = reader->object;
-    const char *name = "another processor";
     for (size_t i = 0; i < count; i++)
         if (rows[i].number == number)
-            name = rows[i].name;
+            return rows[i].name;
+    return NULL;
+}
+
+void add_machine(struct reader *reader, const char *name)
+{
+    struct object *object = reader->object;
     if (object->machine_count < MAX_MACHINES)
-        object->machines[object->machine_count++] = name;
+        object->machines[object->machine_count++] = name ? name : "another processor";
 }
 
 /* Allocates room for all strings: the names of libraries, then the paths. */

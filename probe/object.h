@@ -6,41 +6,10 @@
  *
  * The readers find facts that people and searches need, and check that the file is complete. It is
  * for hw-probe to find out whether the system's loader can use the rest. */
-#ifndef HW_OBJECT_OBJECT_H
-#define HW_OBJECT_OBJECT_H
+#ifndef HW_PROBE_OBJECT_H
+#define HW_PROBE_OBJECT_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-/* Why a process cannot load a file as a plugin: X(NAME, code), with the code that `hw explain`
- * shows. */
-#define OBJECT_FAULTS(X)                                                                   \
-    X(EMPTY, "malformed")                                                                  \
-    X(UNREADABLE, "unreadable")                                                            \
-    X(SCRIPT, "not-an-object")                                                             \
-    X(STATIC_LIBRARY, "not-an-object")                                                     \
-    X(LINKER_SCRIPT, "not-an-object")                                                      \
-    X(NOT_AN_OBJECT, "not-an-object")                                                      \
-    X(WRONG_FORMAT, "wrong-machine")                                                       \
-    X(WRONG_CLASS, "wrong-machine")                                                        \
-    X(WRONG_BYTE_ORDER, "wrong-machine")                                                   \
-    X(WRONG_MACHINE, "wrong-machine")                                                      \
-    X(NOT_SHARED, "not-an-object")                                                         \
-    X(TRUNCATED, "malformed")                                                              \
-    X(MALFORMED, "malformed")                                                              \
-    X(EXECUTABLE_STACK, "executable-stack")                                                \
-    X(NO_ENTRY, "no-entry")                                                                \
-    X(BAD_ENTRY, "no-entry")                                                               \
-    X(TWO_MANIFESTS, "bad-manifest")                                                       \
-    X(NO_MEMORY, "no-memory")
-enum object_fault {
-    OBJECT_GOOD,
-#define X(NAME, code) OBJECT_##NAME,
-    OBJECT_FAULTS(X)
-#undef X
-        OBJECT_FAULT_COUNT
-};
+#include "object/header.h"
 
 /* The bytes to read: memory if `data` is set, otherwise a file. */
 struct source {
@@ -49,8 +18,6 @@ struct source {
     uint64_t size;
     int error; /* errno of a read that failed */
 };
-
-enum object_format { OBJECT_NO_FORMAT, OBJECT_ELF, OBJECT_PE, OBJECT_MACHO };
 
 #define MAX_NEEDED   256
 #define MAX_VERSIONS 256
@@ -95,16 +62,10 @@ void object_free(struct object *object);
  * does not say what it is for; or OBJECT_WRONG_..., with a description that names the system or the
  * processor that it is for. */
 enum object_fault object_native(const struct object *object, char *why, size_t size);
-/* The system that uses the format, such as "Windows"; "" if there is none. */
-const char *object_system(const struct object *object);
 /* Writes "x86-64" or "x86-64 and AArch64" to `text`, and returns `text`. */
 const char *object_machines(const struct object *object, char *text, size_t size);
 
 /* Checks that a library is for this process and complete, by its header and segments only. */
 enum object_fault object_check_library(struct source *source, char *why, size_t size);
-
-/* Whether the file begins like an object file for this machine. The system skips other files when
- * it searches for a library. */
-bool object_begins_native(int fd);
 
 #endif

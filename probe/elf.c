@@ -2,7 +2,7 @@
 /* elf.c - reads ELF shared objects of both classes and both byte orders: the kind of file, its
  * segments, the dynamic section, the manifest. The System V gABI, chapters 4 and 5, defines the
  * format. */
-#include "object/elf.h"
+#include "probe/elf.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -53,10 +53,6 @@ static enum object_fault ends_in_header(struct reader *reader)
 
 static enum object_fault read_header(struct elf *elf, uint8_t header[64])
 {
-    static const struct machine machines[] = {
-        { EM_386, "i386" }, { 40, "ARM" },   { EM_X86_64, "x86-64" }, { 183, "AArch64" },
-        { 243, "RISC-V" },  { 21, "POWER" }, { 22, "IBM Z" },         { 258, "LoongArch" },
-    };
     struct reader *reader = elf->reader;
     if (!read_at(reader, 0, header, 16))
         return ends_in_header(reader);
@@ -65,8 +61,7 @@ static enum object_fault read_header(struct elf *elf, uint8_t header[64])
         return fault;
     if (!read_at(reader, 0, header, elf->layout->header))
         return ends_in_header(reader);
-    add_machine(reader, machines, sizeof machines / sizeof *machines,
-                number(reader, header + 18, 2));
+    add_machine(reader, elf_machine((uint32_t)number(reader, header + 18, 2)));
     reader->object->bits = elf->layout->word * 8u;
     reader->object->big = reader->big;
     return check_type(reader, number(reader, header + 16, 2));

@@ -2,7 +2,7 @@
 /* elf_places.c - checks that the relocations of an ELF object write inside the object and name its
  * symbols. The system's loader checks neither. The effect of a bad relocation depends on the memory
  * of the process: hw-probe may survive one that would crash the application. */
-#include "object/elf.h"
+#include "probe/elf.h"
 
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* libraries.h - finds a library as the system would, without loading it. */
-#ifndef HW_OBJECT_LIBRARIES_H
-#define HW_OBJECT_LIBRARIES_H
+#ifndef HW_PROBE_LIBRARIES_H
+#define HW_PROBE_LIBRARIES_H
 
-#include "object/object.h"
+#include "probe/object.h"
 
 enum found {
     NOT_FOUND,
@@ -21,10 +21,18 @@ struct library {
     bool own;    /* found by the object's own rpath or runpath, or by a name with a slash */
 };
 
+struct library_search {
+    const struct object *object; /* that needs the library */
+    const char *directory;       /* of the object, for $ORIGIN */
+    bool elevated;               /* the process has elevated rights */
+    /* Is called with each path where no suitable file was found; may be NULL. */
+    void (*missed)(void *user, const char *path);
+    void *user;
+};
+
 /* Searches in the system's order: loaded already, rpath, LD_LIBRARY_PATH, runpath, the
- * system's cache, its directories. `directory` is the directory of the object ($ORIGIN). */
-struct library library_find(const char *name, const struct object *object,
-                            const char *directory, bool elevated);
+ * system's cache, its directories. */
+struct library library_find(const struct library_search *about, const char *name);
 
 /* Calls visit() with each directory in the object's rpath or runpath, with $ORIGIN replaced. Stops
  * and returns false if visit() returns false. A relative path starts in the current directory. A

@@ -8,7 +8,7 @@
  *
  * macOS: see dyld(1) and the PathOverrides of dyld's sources. Suffixes of images and versioned
  * paths are not supported, nor is the LC_RPATH of the program, which is not known here. */
-#include "object/elsewhere.h"
+#include "probe/elsewhere.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * library for each processor: load commands, segments, the manifest, exports and needed libraries.
  * The headers <mach-o/loader.h> and <mach-o/fat.h> define the format; the sources of dyld describe
  * the trie of exports. */
-#include "object/reader.h"
+#include "probe/reader.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -196,8 +196,8 @@ static enum object_fault read_headers(struct macho *macho)
     macho->word = magic == 0xfeedfacf ? 8 : 4;
     reader->object->bits = macho->word * 8;
     reader->object->big = reader->big;
-    add_machine(reader, machines, sizeof machines / sizeof *machines,
-                number(reader, header + 4, 4));
+    add_machine(reader, find_machine(machines, sizeof machines / sizeof *machines,
+                                     number(reader, header + 4, 4)));
     enum object_fault fault = check_type(reader, number(reader, header + 12, 4));
     if (fault)
         return fault;
@@ -379,7 +379,7 @@ enum object_fault universal_read(struct reader *reader)
     *reader = whole;
     for (unsigned i = 0; i < count; i++)
         if (i != chosen)
-            add_machine(reader, machines, sizeof machines / sizeof *machines,
-                        parts[i].machine);
+            add_machine(reader, find_machine(machines, sizeof machines / sizeof *machines,
+                                             parts[i].machine));
     return fault;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* elf_symbols.c - the symbols of an ELF object and their versions. */
-#include "object/elf.h"
+#include "probe/elf.h"
 
 #include <stdlib.h>
 #include <string.h>

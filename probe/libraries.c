@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* libraries.c - finds a library as the system would, without loading it: see ld.so(8). */
-#define _GNU_SOURCE
-#include "object/libraries.h"
+#define _POSIX_C_SOURCE 200809L
+#include "probe/libraries.h"
 
 #include "base/loaded.h"
 #include "base/platform.h"
 #include "base/text.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -17,9 +16,9 @@
 #include <unistd.h>
 
 struct search {
+    const struct library_search *about;
     const char *name;
-    const char *directory; /* $ORIGIN */
-    char *path;            /* the file that was found */
+    char *path; /* the file that was found */
     bool undecided;
 };
 
@@ -39,60 +38,10 @@ static bool loadable(struct search *search, const char *path)
     if (fd < 0)
         return note_error(search);
     errno = 0;
-    bool good = (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) &&
-                 object_begins_native(fd)) ||
+    bool good = (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && header_is_native(fd)) ||
                 note_error(search);
     close(fd);
     return good;
-}
-
-/* The name that a loaded object gives itself (DT_SONAME), or NULL. If the system's loader has not
- * relocated the dynamic section, its addresses are relative to the object. */
-static const char *own_name(const struct dl_phdr_info *info)
-{
-    const ElfW(Dyn) *row = NULL;
-    const ElfW(Addr) base = info->dlpi_addr;
-    ElfW(Addr) names = 0, name = 0;
-    for (int i = 0; i < info->dlpi_phnum; i++)
-        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
-            row = (const ElfW(Dyn) *)(base + info->dlpi_phdr[i].p_vaddr);
-    for (; row && row->d_tag != DT_NULL; row++)
-        if (row->d_tag == DT_STRTAB)
-            names = row->d_un.d_ptr < base ? base + row->d_un.d_ptr : row->d_un.d_ptr;
-        else if (row->d_tag == DT_SONAME)
-            name = row->d_un.d_val;
-    return names && name ? (const char *)(names + name) : NULL;
-}
-
-static int has_name(struct dl_phdr_info *info, size_t size, void *name)
-{
-    const char *file = strrchr(info->dlpi_name, '/');
-    (void)size;
-    if (strcmp(file ? file + 1 : info->dlpi_name, name) == 0)
-        return 1;
-    const char *own = own_name(info);
-    return own && strcmp(own, name) == 0;
-}
-
-/* Calls dlopen() only for a library that is loaded. For any other library, RTLD_NOLOAD searches all
- * of the system's directories, which takes longer than the whole rest of the search. */
-static bool loaded(struct search *search)
-{
-    struct link_map *map;
-    if (!loaded_each(has_name, (void *)(uintptr_t)search->name))
-        return false;
-    void *library = dlopen(search->name, RTLD_LAZY | RTLD_NOLOAD);
-    if (library && dlinfo(library, RTLD_DI_LINKMAP, &map) == 0) {
-        /* Another thread may rename the library meanwhile: open/library.c. */
-        const char *path = __atomic_load_n(&map->l_name, __ATOMIC_ACQUIRE);
-        if (*path == '/')
-            search->path = strdup(path);
-    }
-    if (library)
-        dlclose(library);
-    else
-        dlerror(); /* discards the message */
-    return library != NULL;
 }
 
 /* Takes ownership of `path`; NULL means that memory ran out. */
@@ -101,6 +50,8 @@ static bool at_path(struct search *search, char *path)
     if (!path)
         return note_error(search);
     if (!loadable(search, path)) {
+        if (search->about->missed)
+            search->about->missed(search->about->user, path);
         free(path);
         return false;
     }
@@ -146,7 +97,7 @@ static bool in_list(struct search *search, const char *list)
         size_t length = first_element(element, &next);
         if (length >= PATH_MAX)
             continue;
-        if (!expand(search->directory, &start, &element, &length))
+        if (!expand(search->about->directory, &start, &element, &length))
             search->undecided = true;
         else if (at_path(search, text_format("%s%.*s/%s", start, (int)length, element,
                                              search->name)))
@@ -267,22 +218,22 @@ static bool by_variable(struct search *search, bool elevated)
     return list && *list && in_list(search, list);
 }
 
-struct library library_find(const char *name, const struct object *object,
-                            const char *directory, bool elevated)
+struct library library_find(const struct library_search *about, const char *name)
 {
-    struct search search = { .name = name, .directory = directory };
+    struct search search = { .about = about, .name = name };
+    const struct object *object = about->object;
     const char *rpath = object->runpath ? NULL : object->rpath;
     bool own = true;
     if (strchr(name, '/')) {
         search.undecided = strchr(name, '$') != NULL;
         at_path(&search, strdup(name));
-    } else if (loaded(&search)) {
+    } else if (loaded_find(name, &search.path)) {
         return (struct library){
             .found = FOUND, .path = search.path, .system = true, .loaded = true
         };
     } else if (!(rpath && in_list(&search, rpath))) {
         own = false;
-        if (!by_variable(&search, elevated))
+        if (!by_variable(&search, about->elevated))
             own = object->runpath && in_list(&search, object->runpath);
         if (!search.path && (in_cache(&search) || in_system(&search)))
             return (struct library){ .found = FOUND, .path = search.path, .system = true };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* pe.c - reads libraries of Windows (PE, 32 and 64 bits): headers, sections, the manifest, exports
  * and imports. Microsoft's "PE Format" defines the format. */
-#include "object/reader.h"
+#include "probe/reader.h"
 
 #include <string.h>
 
@@ -61,8 +61,8 @@ static enum object_fault read_file_header(struct pe *pe, uint64_t *optional,
     if (memcmp(header, "PE\0", 4) != 0)
         return because(reader, OBJECT_NOT_SHARED, "a program for DOS, not a shared object");
     *optional = at + 24;
-    add_machine(reader, machines, sizeof machines / sizeof *machines,
-                number(reader, header + 4, 2));
+    add_machine(reader, find_machine(machines, sizeof machines / sizeof *machines,
+                                     number(reader, header + 4, 2)));
     const uint64_t flags = number(reader, header + 22, 2);
     if (!(flags & IS_LIBRARY))
         return because(reader, OBJECT_NOT_SHARED, "%s, not a shared object",

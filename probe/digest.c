@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* sha256_file.c - the digest of a file. */
+/* digest.c - the digest of a file. */
 #define _POSIX_C_SOURCE 200809L
-#include "base/sha256.h"
+#include "probe/digest.h"
+
+#include "common/sha256.h"
 
 #include <errno.h>
 #include <unistd.h>
 
-int sha256_file(int fd, uint64_t limit, char text[SHA256_TEXT + 1])
+int digest_file(int fd, uint64_t limit, char text[DIGEST_TEXT + 1])
 {
     uint8_t bytes[4096], digest[SHA256_BYTES];
     struct sha256 hash;
@@ -22,8 +24,8 @@ int sha256_file(int fd, uint64_t limit, char text[SHA256_TEXT + 1])
             return EFBIG;
     }
     sha256_end(&hash, digest);
-    for (int i = 0; i < SHA256_TEXT; i++)
+    for (int i = 0; i < DIGEST_TEXT; i++)
         text[i] = "0123456789abcdef"[digest[i / 2] >> (i % 2 ? 0 : 4) & 15];
-    text[SHA256_TEXT] = '\0';
+    text[DIGEST_TEXT] = '\0';
     return 0;
 }

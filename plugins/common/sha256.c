@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* sha256.c - SHA-256, FIPS 180-4. The names are the standard's. */
-#include "base/sha256.h"
+#include "sha256.h"
 
 #include <string.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* elf.h - shared by the parts of the ELF reader: elf.c (the kind of file, segments, the dynamic
  * section), elf_symbols.c (symbols and their versions) and elf_places.c (relocations). */
-#ifndef HW_OBJECT_ELF_H
-#define HW_OBJECT_ELF_H
+#ifndef HW_PROBE_ELF_H
+#define HW_PROBE_ELF_H
 
-#include "object/reader.h"
+#include "probe/reader.h"
 
 /* The entries of the dynamic section that are read. */
 #define ELF_TAGS(X)                                                                        \
