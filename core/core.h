@@ -11,6 +11,7 @@
 #define HW_CORE_H
 
 #include "base/log.h"
+#include "judge.h"
 #include "proxy.h"
 #include "settings.h"
 
@@ -147,8 +148,9 @@ struct hw_context {
     pthread_mutex_t binding;       /* held by the thread that binds a plugin */
     pthread_mutex_t looking;       /* held by the thread in hw_rescan() */
     struct catalog *_Atomic found; /* the latest: see catalog_of() */
-    /* These four members do not change once hw_open() has returned. */
+    /* These five members do not change once hw_open() has returned. */
     struct hw_device *judge;    /* with HW_SHADOW: the device of the CPU plugin; or NULL */
+    shadow_judge *shadow;       /* with HW_SHADOW: from hw_shadow.so; or NULL */
     uint64_t open_microseconds; /* how long hw_open() took */
     /* With HW_OPEN_ANYWAY: the error in the settings that hw_open() would have returned. */
     char *open_error;

@@ -3,6 +3,7 @@
 #ifndef VERIFY_COMPARE_H
 #define VERIFY_COMPARE_H
 
+#include "close.h"
 #include "problem.h"
 
 /* The memory after two runs of one problem, as whole arenas. Before each run, the outputs were
@@ -12,11 +13,6 @@ struct outcome {
 };
 
 enum { FIRST_POISON = 0xa5, SECOND_POISON = 0x5a };
-
-struct judgement {
-    double error, error_bound, worst, worst_bound;
-    char text[400]; /* "": correct */
-};
 
 /* `precision` is "fp32", "fp16" or "int8", as in HW_PRECISION. Returns false if out of
  * memory. */

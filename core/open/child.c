@@ -287,9 +287,8 @@ char *child_helper(const struct hw_context *context, const char *name, const cha
         close(fd);
     why->reason = cause.reason == REASON_NO_MEMORY ? REASON_NO_MEMORY : REASON_NO_HELPER;
     if (!real)
-        snprintf(why->message, sizeof why->message,
-                 "%s, which %s plugins, cannot be used: %.600s", path ? path : name, task,
-                 cause.message);
+        snprintf(why->message, sizeof why->message, "%s, which %s, cannot be used: %.600s",
+                 path ? path : name, task, cause.message);
     free(path);
     return real;
 }
@@ -308,7 +307,7 @@ static void run_all(struct jobs *jobs)
     jobs->running = calloc(jobs->most, sizeof *jobs->running);
     jobs->processes = calloc(jobs->most, sizeof *jobs->processes);
     if (jobs->running && jobs->processes &&
-        (jobs->program = child_helper(jobs->context, "hw-probe", "tries", &why))) {
+        (jobs->program = child_helper(jobs->context, "hw-probe", "tries plugins", &why))) {
         while (jobs->next < jobs->count || jobs->running_count)
             if (jobs->next < jobs->count && jobs->running_count < jobs->most)
                 start(jobs, jobs->list[jobs->next++]);
@@ -343,7 +342,7 @@ char **child_command(struct hw_context *context, struct candidate *candidate)
     struct distrust why = { REASON_NO_MEMORY, "out of memory" };
     struct jobs jobs = { .context = context, .serves = true };
     struct arguments *made = calloc(1, sizeof *made);
-    jobs.program = made ? child_helper(context, "hw-worker", "runs", &why) : NULL;
+    jobs.program = made ? child_helper(context, "hw-worker", "runs plugins", &why) : NULL;
     if (!jobs.program)
         stop(candidate, why.reason, "%s", why.message);
     else if (!arguments_make(made, &jobs, candidate))

@@ -53,7 +53,7 @@ void child_test(struct hw_context *context, struct candidate *candidate,
                 const struct only *only);
 
 /* A helper must be as trustworthy as a plugin, because it runs as well. Returns the path of the
- * helper, which the caller frees; or NULL, with a message in `why`. `task`: "tries" or "runs". */
+ * helper, which the caller frees; or NULL, with a message in `why`. `task`: "tries plugins". */
 char *child_helper(const struct hw_context *context, const char *name, const char *task,
                    struct distrust *why);
 

@@ -13,6 +13,7 @@
 #include "open/candidate.h"
 #include "open/config.h"
 #include "open/ladder.h"
+#include "open/proxy.h"
 #include "open/rescan.h"
 #include "open/scan.h"
 #include "open/select.h"
@@ -42,7 +43,6 @@ static enum hw_status check_order(struct hw_context *context)
     const struct hw_device *last = found->order[found->order_count - 1];
     if (last == context->judge)
         return HW_OK;
-    context->settings.shadow = 0;
     return fail(HW_NO_DEVICE,
                 "HW_SHADOW requires %s to be the last device, because it computes ops that "
                 "are wrong on the devices before it, but %s is behind it: "
@@ -64,8 +64,14 @@ static enum hw_status find_judge(struct hw_context *context)
     }
     if (!context->settings.shadow)
         return HW_OK;
-    if (context->judge)
-        return check_order(context);
+    if (context->judge) {
+        enum hw_status status = check_order(context);
+        if (!status)
+            status = shadow_load(context);
+        if (status)
+            context->settings.shadow = 0;
+        return status;
+    }
     context->settings.shadow = 0;
     const char *source = context->settings.value[SETTING_shadow].source;
     const bool named = strcmp(source, setting_variables[SETTING_shadow]) == 0;

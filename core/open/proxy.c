@@ -8,26 +8,30 @@
 #include "open/library.h"
 
 #include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
 
-#define PROXY "hw_worker.so"
+#define PROXY  "hw_worker.so"
+#define SHADOW "hw_shadow.so"
 
-/* Loads the proxy from the place of hw-probe. It stays loaded. */
-static void *proxy_load(const struct plugin *plugin)
+/* Loads a shared object from the place of hw-probe. It stays loaded. NULL: `why` says why not.
+ * `task` is for messages. */
+static void *object_load(const struct hw_context *context, const char *file,
+                         const char *task, struct distrust *why)
 {
-    struct candidate *candidate = plugin->binding;
-    struct distrust why;
-    char *path = child_helper(plugin->context, PROXY, "runs", &why);
-    void *library = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE) : NULL;
-    const char *error = path && !library ? dlerror() : NULL;
-    if (!path)
-        stop(candidate, why.reason, "%s", why.message);
-    else if (!library)
-        stop(candidate, loader_lacks_memory(error) ? REASON_NO_MEMORY : REASON_NO_HELPER,
-             "%s, which runs plugins, cannot be loaded: %s", path, error);
+    char *path = child_helper(context, file, task, why);
+    void *object = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE) : NULL;
+    if (path && !object) {
+        const char *error = dlerror();
+        why->reason = loader_lacks_memory(error) ? REASON_NO_MEMORY : REASON_NO_HELPER;
+        snprintf(why->message, sizeof why->message, "%s, which %s, cannot be loaded: %s",
+                 path, task, error);
+    }
     free(path);
-    return library;
+    return object;
 }
+
+/* ---- worker mode ---- */
 
 static int32_t proxy_replied(void *instance, const unsigned char *reply, size_t size,
                              bool stopped)
@@ -68,7 +72,10 @@ static bool proxy_start(struct plugin *plugin, void *library, struct hw_plugin *
 bool proxy_enter(struct plugin *plugin, struct hw_plugin *table)
 {
     struct candidate *candidate = plugin->binding;
-    void *library = proxy_load(plugin);
+    struct distrust why;
+    void *library = object_load(plugin->context, PROXY, "runs plugins", &why);
+    if (!library)
+        stop(candidate, why.reason, "%s", why.message);
     const bool good = library && proxy_start(plugin, library, table);
     if (candidate->reason == REASON_NO_HELPER)
         set_remedy(candidate, "Install the library again, or take the plugin out of "
@@ -97,4 +104,26 @@ void proxy_explain(struct json *json, const struct plugin *plugin)
     json_number(json, "process", (uint64_t)process);
     json_string(json, "why", why);
     json_close(json, '}');
+}
+
+/* ---- HW_SHADOW ---- */
+
+enum hw_status shadow_load(struct hw_context *context)
+{
+    struct distrust why = { .reason = REASON_NO_HELPER,
+                            .message = SHADOW
+                            " is of another build than the library in this process" };
+    char unused[1];
+    void *object = object_load(context, SHADOW, "judges results", &why);
+    shadow_judge *judge = NULL;
+    if (object)
+        *(void **)&judge = dlsym(object, "hw_shadow_judge");
+    const struct shadow_call call = { .stamp = HW_BUILD_STAMP, .op = HW_OP_COUNT };
+    if (judge && judge(&call, unused, sizeof unused) == SHADOW_RIGHT) {
+        context->shadow = judge;
+        return HW_OK;
+    }
+    return fail(why.reason == REASON_NO_MEMORY ? HW_NO_MEMORY : HW_NO_DEVICE,
+                "HW_SHADOW: %s. Remedy: Install the library again, or unset HW_SHADOW",
+                why.message);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* proxy.h - loads a proxy in place of a plugin: hw_worker.so for a plugin that HW_WORKER names. */
+/* proxy.h - loads a proxy in place of a plugin: hw_worker.so for a plugin that HW_WORKER names; and
+ * hw_shadow.so for HW_SHADOW. */
 #ifndef HW_OPEN_PROXY_H
 #define HW_OPEN_PROXY_H
 
@@ -16,5 +17,8 @@ void proxy_release(struct plugin *plugin);
 /* Writes "worker": the process and its state; null if HW_WORKER does not name the plugin, which may
  * be NULL. */
 void proxy_explain(struct json *json, const struct plugin *plugin);
+
+/* Loads hw_shadow.so, and sets context->shadow. */
+enum hw_status shadow_load(struct hw_context *context);
 
 #endif

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /* shadow.c - HW_SHADOW=1/N: the CPU plugin computes one in N calls of an op on a queue as well, on
- * copies of the operands, and the results are compared. An op with a wrong result is not tried
- * again on the device: see op_state.h.
+ * copies of the operands, and hw_shadow.so judges the device's result (judge.h). An op with a
+ * wrong result is not tried again on the device: see op_state.h.
  *
  * A queue that compares gets its own submit function when it is opened, so other queues need no
  * check for HW_SHADOW. */
 #include "run/shadow.h"
 
 #include "base/message.h"
+#include "judge.h"
 #include "run/args.h"
 #include "run/check.h"
 #include "run/device.h"
 #include "run/layout.h"
 #include "run/op_state.h"
 #include "run/queue.h"
-#include "run/tolerance.h"
 #include "run/transfer.h"
 
 #include <stdio.h>
@@ -58,79 +58,33 @@ struct comparison {
     struct hw_queue *queue;
     struct hw_queue *judge; /* a helper queue on the CPU */
     uint32_t op;
-    const void *args;             /* the caller's */
-    union any_op right;           /* with copies of the operands, for the judge */
-    void *memory[MAX_OPERANDS];   /* the memory of these copies */
-    struct magnitudes magnitudes; /* of the inputs */
-    bool wild;                    /* an input has infinities or NaN */
+    const void *args;               /* the caller's */
+    union any_op right;             /* with copies of the operands, for the judge */
+    void *memory[3 * MAX_OPERANDS]; /* the memory of all copies */
+    uint32_t count;                 /* of these */
+    struct shadow_call call;        /* for the judge of hw_shadow.so */
 };
 
-/* Copies the elements, contiguous, to host memory that the caller frees; NULL on an error. */
+/* Copies the elements, contiguous, to host memory: NULL on an error. */
 static void *host_copy(struct comparison *c, const struct hw_tensor *t, bool fill,
                        struct hw_tensor *host)
 {
     struct hw_tensor view;
     uint64_t bytes;
     *host = *t;
-    if (!make_dense(host, t, &bytes) || bytes >= SIZE_MAX)
+    if (!make_dense(host, NULL, &bytes) || bytes >= SIZE_MAX)
         return NULL;
-    void *memory = calloc(1, (size_t)bytes + 1);
+    void *memory = c->memory[c->count++] = calloc(1, (size_t)bytes + 1);
     host->buffer = NULL;
     host->data = memory;
     host->offset = 0;
     if (!memory || !fill)
         return memory;
-    if (host_view(t, &view)) {
+    if (host_view(t, &view))
         host_move(host, &view);
-    } else if (queue_move(c->queue, host, t) || queue_settle(c->queue)) {
-        free(memory);
+    else if (queue_move(c->queue, host, t) || queue_settle(c->queue))
         return NULL;
-    }
     return memory;
-}
-
-/* Converts the elements to contiguous f32 in memory that the caller frees; NULL on an error. */
-static float *as_floats(struct comparison *c, const struct hw_tensor *host, int64_t *count)
-{
-    struct hw_tensor dense = *host;
-    uint64_t bytes;
-    dense.dtype = HW_F32;
-    if (!make_dense(&dense, NULL, &bytes) || bytes >= SIZE_MAX)
-        return NULL;
-    float *numbers = malloc((size_t)bytes + 1);
-    dense.data = numbers;
-    *count = (int64_t)(bytes / sizeof *numbers);
-    if (numbers && (hw_copy(c->judge, &(struct hw_copy){ .src = *host, .dst = dense }) ||
-                    queue_settle(c->judge))) {
-        free(numbers);
-        return NULL;
-    }
-    return numbers;
-}
-
-static bool is_integer(int32_t dtype)
-{
-    return dtype == HW_I8 || dtype == HW_I32 || dtype == HW_I64;
-}
-
-/* Sets the largest finite magnitude of an input. */
-static bool measure(struct comparison *c, uint32_t i, const struct hw_tensor *host)
-{
-    int64_t count;
-    double most = 0;
-    if (is_integer(host->dtype))
-        return true;
-    float *numbers = as_floats(c, host, &count);
-    for (int64_t k = 0; numbers && k < count; k++) {
-        const double size = numbers[k] < 0 ? -(double)numbers[k] : (double)numbers[k];
-        if (!(size - size == 0))
-            c->wild = true;
-        else if (size > most)
-            most = size;
-    }
-    free(numbers);
-    c->magnitudes.most[i] = most;
-    return numbers != NULL;
 }
 
 /* Copies the inputs before the device computes the op, perhaps in place. */
@@ -139,84 +93,36 @@ static bool take_inputs(struct comparison *c)
     const struct op_row *row = &op_rows[c->op];
     const struct hw_context *context = c->queue->device->context;
     memcpy(&c->right, c->args, row->size);
-    c->magnitudes.precision = context->settings.precision;
     if (queue_helper(c->queue, context->judge, &c->judge) || queue_settle(c->queue))
         return false;
     for (uint32_t i = 0; i < row->operand_count; i++) {
         const struct operand_row *operand = &row->operands[i];
         const struct hw_tensor *t = operand_at(c->args, operand);
-        const bool reads = role_reads(operand->role);
-        struct hw_tensor *host = operand_in(&c->right, operand);
+        const bool reads = role_reads(operand->role), writes = role_writes(operand->role);
+        struct hw_tensor *right = operand_in(&c->right, operand), before;
         if (t->dtype == HW_NONE)
             continue;
-        if (t->layout || !(c->memory[i] = host_copy(c, t, reads, host)) ||
-            (reads && !measure(c, i, host)))
+        if (t->layout || (reads && !(c->call.before[i] = host_copy(c, t, true, &before))))
+            return false;
+        if (!writes)
+            *right = before;
+        else if (!(c->call.expected[i] = host_copy(c, t, reads, right)))
             return false;
     }
     return true;
 }
 
-/* The largest difference of an output, as a multiple of the tolerance. */
-struct difference {
-    double use;
-    double got, want;
-    int64_t at;
-};
-
-static struct difference compare_numbers(const struct comparison *c, uint32_t i,
-                                         const float *got, const float *want, int64_t count)
+/* Takes the outputs of the device, and computes those of the CPU. */
+static bool take_outputs(struct comparison *c)
 {
-    const struct hw_tensor *t = operand_at(c->args, &op_rows[c->op].operands[i]);
-    const struct tolerance tolerance = tolerance_of(c->op, c->args, i, &c->magnitudes);
-    /* Matrix units may multiply unused elements by zero. */
-    const bool may_be_nan = c->op == HW_OP_ATTENTION && c->wild;
-    struct difference most = { 0 };
-    for (int64_t k = 0; k < count; k++) {
-        const double a = (double)got[k], b = (double)want[k];
-        const double use = may_be_nan && a != a ? 0
-                                                : tolerance_use(&tolerance, t->dtype, a, b);
-        if (use > most.use)
-            most = (struct difference){ use, a, b, k };
-    }
-    return most;
-}
-
-static struct difference compare_integers(const struct hw_tensor *t, const void *got,
-                                          const void *want)
-{
-    const int64_t count = (int64_t)hw_tensor_bytes(t) / (int64_t)sizeof(int32_t);
-    const int32_t *a = got, *b = want;
-    for (int64_t k = 0; t->dtype == HW_I32 && k < count; k++)
-        if (a[k] != b[k])
-            return (struct difference){ 1e300, a[k], b[k], k };
-    const bool same = !memcmp(got, want, (size_t)hw_tensor_bytes(t));
-    return (struct difference){ .use = same ? 0 : 1e300 };
-}
-
-/* False if the output could not be compared. */
-static bool compare_output(struct comparison *c, uint32_t i, struct difference *difference)
-{
-    const struct operand_row *operand = &op_rows[c->op].operands[i];
-    const struct hw_tensor *right = operand_at(&c->right, operand);
+    const struct op_row *row = &op_rows[c->op];
     struct hw_tensor host;
-    int64_t count = 0;
-    void *memory = host_copy(c, operand_at(c->args, operand), true, &host);
-    float *got = NULL, *want = NULL;
-    if (memory && is_integer(host.dtype)) {
-        *difference = compare_integers(&host, memory, c->memory[i]);
-        free(memory);
-        return true;
-    }
-    if (memory)
-        got = as_floats(c, &host, &count);
-    if (got)
-        want = as_floats(c, right, &count);
-    if (want)
-        *difference = compare_numbers(c, i, got, want, count);
-    free(memory);
-    free(got);
-    free(want);
-    return want != NULL;
+    for (uint32_t i = 0; i < row->operand_count; i++)
+        if (c->call.expected[i] &&
+            !(c->call.after[i] = host_copy(c, operand_at(c->args, &row->operands[i]), true,
+                                           &host)))
+            return false;
+    return !hw_submit(c->judge, c->op, &c->right, row->size) && !queue_settle(c->judge);
 }
 
 /* ---- a wrong result ---- */
@@ -260,16 +166,12 @@ static void write_shapes(const struct comparison *c, char *text, size_t size)
     }
 }
 
-static enum hw_status accuse(struct comparison *c, uint32_t i,
-                             const struct difference *difference)
+static enum hw_status accuse(struct comparison *c, const char *element)
 {
     struct hw_device *device = c->queue->device;
     char shapes[512], why[1024];
     write_shapes(c, shapes, sizeof shapes);
-    snprintf(why, sizeof why,
-             "with %s, element %lld of %s is %.9g, and %.9g by %s (HW_SHADOW)", shapes,
-             (long long)difference->at, op_rows[c->op].operands[i].name, difference->got,
-             difference->want, device->context->judge->name);
+    snprintf(why, sizeof why, "with %s, %s (HW_SHADOW)", shapes, element);
     count(&c->queue->calls[c->op].wrong, 1);
     demote(&(struct failure){
         .device = device, .op = c->op, .args = c->args, .why = why, .wrong = true });
@@ -282,25 +184,19 @@ static enum hw_status accuse(struct comparison *c, uint32_t i,
 /* Compares the results after the device has computed the op. */
 static enum hw_status compare(struct comparison *c)
 {
-    const struct op_row *row = &op_rows[c->op];
-    struct difference worst = { 0 };
-    uint32_t where = 0;
-    if (hw_submit(c->judge, c->op, &c->right, row->size) || queue_settle(c->judge))
+    const struct hw_context *context = c->queue->device->context;
+    char element[400] = "";
+    if (!take_outputs(c))
         return HW_OK; /* the CPU cannot compute it */
-    for (uint32_t i = 0; i < row->operand_count; i++) {
-        const struct hw_tensor *t = operand_at(c->args, &row->operands[i]);
-        struct difference here = { 0 };
-        if (t->dtype == HW_NONE || !role_writes(row->operands[i].role))
-            continue;
-        if (!compare_output(c, i, &here))
-            return HW_OK;
-        if (here.use > worst.use) {
-            worst = here;
-            where = i;
-        }
-    }
+    c->call.stamp = HW_BUILD_STAMP;
+    c->call.op = c->op;
+    c->call.precision = (uint32_t)context->settings.precision;
+    c->call.args = c->args;
+    const int32_t verdict = context->shadow(&c->call, element, sizeof element);
+    if (verdict == SHADOW_UNKNOWN)
+        return HW_OK;
     count(&c->queue->calls[c->op].compared, 1);
-    return worst.use > 1 ? accuse(c, where, &worst) : HW_OK;
+    return verdict == SHADOW_WRONG ? accuse(c, element) : HW_OK;
 }
 
 /* ---- calls ---- */
@@ -330,8 +226,8 @@ static enum hw_status submit_compared(struct hw_queue *queue, uint32_t op, const
     if (!status && ready && counts->fallbacks + counts->routed == elsewhere &&
         !queue_settle(queue))
         status = compare(&c);
-    for (uint32_t i = 0; i < MAX_OPERANDS; i++)
-        free(c.memory[i]);
+    while (c.count)
+        free(c.memory[--c.count]);
     return status;
 }
 

@@ -57,6 +57,15 @@ compile()
     run ! grep -q "hw_worker" status
 }
 
+@test "HW_SHADOW finds its judge" {
+    [ -x "$HOME_OF_HW/bin/hw" ] || skip "not applicable: built without the command"
+    [[ $PLUGIN_NAMES == *cpu* ]] || skip "not applicable: built without the CPU plugin"
+    HW_SHADOW=1/1 HW_BACKENDS=cpu "$HOME_OF_HW/bin/hw" status
+    rm "$HOME_OF_HW/libexec/hw/hw_shadow.so"
+    HW_SHADOW=1/1 HW_BACKENDS=cpu run -1 "$HOME_OF_HW/bin/hw" status
+    [[ $output == *"hw_shadow.so, which judges results, cannot be used: "*"unset HW_SHADOW"* ]]
+}
+
 @test "the command has its manual page and its completion" {
     [ -x "$HOME_OF_HW/bin/hw" ] || skip "not applicable: built without the command"
     test -f "$HOME_OF_HW/share/man/man1/hw.1"
