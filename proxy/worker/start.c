@@ -16,8 +16,7 @@
 #include <unistd.h>
 
 enum {
-    REPLY_FRAME = 16, /* the first bytes of a reply: a magic, then the size as uint64_t */
-    REPLY_BYTES = 1 << 20,
+    REPLY_BYTES = 1 << 20, /* the most of a reply */
     PACKET = 4096,
     LOOK = 100000, /* microseconds between two looks whether hw-worker is stopped */
     FAREWELL =
@@ -48,22 +47,19 @@ struct reply {
     bool stopped;
 };
 
-static bool reply_is_whole(const struct reply *reply)
+static bool reply_is_whole(const struct reply *reply, const struct worker *worker)
 {
-    uint64_t stated;
-    if (reply->size < REPLY_FRAME)
-        return false;
-    memcpy(&stated, reply->bytes + REPLY_FRAME - sizeof stated, sizeof stated);
-    return reply->size >= stated;
+    const uint32_t stated = atomic_load(&worker->wire->reply);
+    return stated && reply->size >= stated;
 }
 
 /* Reads packets up to the end of the reply, and none beyond it: those are for worker_look(). False:
  * there are no more now. */
-static bool reply_take(struct reply *reply, const struct process *process)
+static bool reply_take(struct reply *reply, const struct worker *worker)
 {
     ptrdiff_t got = 1;
-    while (reply->size <= REPLY_BYTES && !reply_is_whole(reply) &&
-           (got = process_read(process, reply->bytes + reply->size, PACKET)) > 0)
+    while (reply->size <= REPLY_BYTES && !reply_is_whole(reply, worker) &&
+           (got = process_read(&worker->process, reply->bytes + reply->size, PACKET)) > 0)
         reply->size += (size_t)got;
     return got >= 0 || errno != EAGAIN;
 }
@@ -75,7 +71,7 @@ static void reply_await(struct reply *reply, const struct worker *worker)
     const struct process *process = &worker->process;
     uint32_t stopped = 0;
     uint64_t looked = microseconds_now();
-    while (!reply_take(reply, process) && !reply->stopped) {
+    while (!reply_take(reply, worker) && !reply->stopped) {
         process_wait(&process, 1, LOOK);
         if (microseconds_now() - looked < LOOK)
             continue;

@@ -162,6 +162,7 @@ struct wire_table {
 struct wire {
     _Atomic uint32_t ended; /* a hint: the socket says why */
     _Atomic uint32_t said;  /* how many packets the worker has sent */
+    _Atomic uint32_t reply; /* bytes of the reply about the start; 0: not known yet */
     int64_t process;        /* the number of the plugin's process */
     _Atomic uint32_t lanes; /* how many channels of queues have ever been used */
     struct wire_table table;

@@ -159,6 +159,8 @@ static bool answer(struct watched *watched)
         watched_kill(watched);
     if (!whole && !reply_in_its_place(watched, REASON_NONE, &bytes, &size))
         return false;
+    atomic_store(&shared->reply,
+                 (uint32_t)size); /* before the library sees the last byte */
     good = reply(bytes + sizeof verdict_magic, size - sizeof verdict_magic) && good;
     free(bytes);
     watched->bytes = NULL;
