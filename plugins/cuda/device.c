@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The devices: their facts, opening and closing them. */
-#include "cuda.h"
+#include "launch.h"
 
 #include <stdlib.h>
 

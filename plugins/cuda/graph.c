@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Graphs: the nodes are launched once into a stream that records them. */
-#include "cuda.h"
+#include "launch.h"
 
 #include "common/lowering.h"
 #include "common/operands.h"

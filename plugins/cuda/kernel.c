@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Kernels of the application: source text, PTX that the driver translates, or machine code for the
  * card. */
-#include "cuda.h"
+#include "launch.h"
 
 #include <limits.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* From an op to the launch of a kernel: the rows, the modules with the kernels, and the launch. A
  * module is loaded when the first of its kernels is used. */
-#include "cuda.h"
+#include "launch.h"
 
 #include "common/lowering.h"
 
@@ -12,21 +12,12 @@ enum { GROUP = 256 }; /* threads; as in kernels/prelude/group.h */
 /* The images: "f16_f32.ptx", "matmul_gemv.sm_90a.cubin". */
 extern const struct embedded cuda_images[];
 
-static const char *const image_names[IMAGE_COUNT] = { "mixed",
+static const char *const image_names[IMAGE_COUNT] = {
+    "mixed",
 #define VARIANT(act, wgt) #act "_" #wgt,
 #include "../../kernels/kernels.def"
-#define X(name) #name,
-                                                      TUNED_IMAGES(X)
-#undef X
-};
-
-static const struct {
-    int image;
-    const char *name;
-} tuned_kernels[TUNED_COUNT] = {
-#define X(image, name) [TUNED_##name] = { IMAGE_##image, #name },
-    TUNED_KERNELS(X)
-#undef X
+#define IMAGE(image) #image,
+#include "tuned.def"
 };
 
 /* ---- rows ---- */
@@ -193,8 +184,8 @@ static int32_t tuned_function(struct device *device, enum tuned kernel, void **f
     pthread_mutex_lock(&device->lock);
     *function = *kept;
     if (!*function) {
-        status = find_function(device, tuned_kernels[kernel].image,
-                               tuned_kernels[kernel].name, function);
+        status = find_function(device, tuned_image(kernel), tuned_kernels[kernel].name,
+                               function);
         if (!status)
             status = allow_shared(device, *function);
     }

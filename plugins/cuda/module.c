@@ -2,7 +2,7 @@
 /* Kernels of the application from source text, compiled by NVRTC if it is installed. */
 #include "common/module.h"
 
-#include "cuda.h"
+#include "launch.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Queues: a queue is a stream of the driver. */
-#include "cuda.h"
+#include "launch.h"
 
 #include <stdlib.h>
 

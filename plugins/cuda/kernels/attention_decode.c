@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Plans attention_decode.cu: the number of splits of the keys, and the resources of the row. */
-#include "../cuda.h"
+#include "../launch.h"
 
 #include "common/lowering.h"
 
@@ -10,34 +10,11 @@
 
 enum { SIZES = 3 };
 
-/* The kernels for a type and heads of up to 64, 128 and 256: attention alone, and a decoding step.
- * TUNED_COUNT: none. */
-struct kernels {
-    enum tuned decode[SIZES], step[SIZES];
-};
-
-static const struct kernels *kernels_of(int type)
-{
-#define BOTH(kernel, type) TUNED_##kernel##_##type##_64, TUNED_##kernel##_##type##_128
-#define ALL(kernel, type)                                                                  \
-    {                                                                                      \
-        BOTH(kernel, type), TUNED_##kernel##_##type##_256                                  \
-    }
-    static const struct kernels kernels[] = {
-        [STORAGE_F32] = { { BOTH(decode, f32), TUNED_COUNT },
-                          { BOTH(step, f32), TUNED_COUNT } },
-        [STORAGE_F16] = { ALL(decode, f16), ALL(step, f16) },
-        [STORAGE_BF16] = { ALL(decode, bf16), ALL(step, bf16) },
-        [STORAGE_Q8_0] = { ALL(decode, q8_0), ALL(step, q8_0) },
-    };
-    static const struct kernels none = { { TUNED_COUNT, TUNED_COUNT, TUNED_COUNT },
-                                         { TUNED_COUNT, TUNED_COUNT, TUNED_COUNT } };
-#undef ALL
-#undef BOTH
-    const bool is_there = type == STORAGE_F32 || type == STORAGE_F16 ||
-                          type == STORAGE_BF16 || type == STORAGE_Q8_0;
-    return is_there ? &kernels[type] : &none;
-}
+/* The families for heads of up to 64, 128 and 256: attention alone, and a decoding step. */
+static const enum family decode[SIZES] = { FAMILY_decode_64, FAMILY_decode_128,
+                                           FAMILY_decode_256 };
+static const enum family steps[SIZES] = { FAMILY_step_64, FAMILY_step_128,
+                                          FAMILY_step_256 };
 
 /* The size of heads for which both have kernels; SIZES: none. */
 static int size_of(const struct attention_args *a)
@@ -181,7 +158,7 @@ static int32_t launch_decode(const struct launcher *at, const struct plan *plan,
     const struct hw_attention *op = op_args;
     struct decode_args args = args_of(at, plan, op);
     args.constant = has_constant_keys(at, op);
-    const enum tuned kernel = kernels_of(a->k_type)->decode[size_of(a)];
+    const enum tuned kernel = tuned_of(decode[size_of(a)], a->k_type);
     const struct launch launch = launch_of(at->device, kernel, &args, extent_of(&op->q, 3));
     return launch_kernel(at, &launch, &args);
 }
@@ -208,7 +185,7 @@ const char *plan_attention_decode(struct plan *plan, const struct kernel_row *ro
         return "a bias";
     if (a->k_type != a->v_type)
         return "k and v have different types";
-    if (size_of(a) == SIZES || kernels_of(a->k_type)->decode[size_of(a)] == TUNED_COUNT)
+    if (size_of(a) == SIZES || !tuned_of(decode[size_of(a)], a->k_type))
         return "no kernel for heads of this type and size";
     if (a->head_dim == 0 || a->head_dim % 8 || a->value_dim % 8)
         return "the sizes of heads must be multiples of 8";
@@ -353,8 +330,8 @@ int32_t decode_launch_step(const struct launcher *at, const struct queue *queue,
     if (step.decode.constant && plan.workspace)
         share_angles(&step, at);
     *taken = count + 1;
-    const enum tuned kernel =
-        kernels_of(step.decode.a.k_type)->step[size_of(&step.decode.a)];
+    const enum tuned kernel = tuned_of(steps[size_of(&step.decode.a)],
+                                       step.decode.a.k_type);
     const struct launch launch = launch_of(at->device, kernel, &step.decode, 1);
     return launch_kernel(at, &launch, &step);
 }

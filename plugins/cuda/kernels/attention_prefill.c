@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Plans and launches attention_prefill.cu: many queries, in 16 bits. With HALVES, q may be f32: it
  * is first rounded to f16 in the workspace. */
-#include "../cuda.h"
+#include "../launch.h"
 
 #include "common/lowering.h"
 
@@ -135,10 +135,6 @@ static int32_t describe_all(const struct launcher *at, const struct hw_attention
 static int32_t launch_prefill(const struct launcher *at, const struct plan *plan,
                               const void *op_args)
 {
-    static const enum tuned kernels[2][2] = {
-        { TUNED_prefill_bf16_64, TUNED_prefill_bf16_128 },
-        { TUNED_prefill_f16_64, TUNED_prefill_f16_128 }
-    };
     const struct hw_attention *op = op_args;
     const struct attention_args *a = &plan->lowered.args.attention;
     const struct grid grid = grid_of(op, a);
@@ -166,7 +162,8 @@ static int32_t launch_prefill(const struct launcher *at, const struct plan *plan
     return launch_kernel(
         at,
         &(struct launch){
-            .kernel = kernels[op->k.dtype == HW_F16][a->head_dim == 128],
+            .kernel = tuned_of(a->head_dim == 128 ? FAMILY_prefill_128 : FAMILY_prefill_64,
+                               op->k.dtype),
             .groups = { (unsigned)grid.heads, (unsigned)grid.runs, (unsigned)grid.batches },
             .threads = PREFILL_THREADS,
             .shared = (unsigned)PREFILL_SHARED(a->head_dim),

@@ -3,7 +3,7 @@
 #ifndef GEMV_PLAN_H
 #define GEMV_PLAN_H
 
-#include "../cuda.h"
+#include "../launch.h"
 
 #include "matmul_gemv.h"
 

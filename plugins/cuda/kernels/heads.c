@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Plans heads.cu: rope, and set_rows into floats and q8_0. In a graph, neighbouring ops become one
  * launch. */
-#include "../cuda.h"
+#include "../launch.h"
 
 #include "common/lowering.h"
 

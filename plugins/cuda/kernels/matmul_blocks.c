@@ -19,17 +19,9 @@ static const int tiles[] = { 64, 128, 256 };
 
 static enum tuned kernel_of(int32_t type, int tokens)
 {
-#define KERNELS(name)                                                                      \
-    {                                                                                      \
-        TUNED_blocks_##name##_64, TUNED_blocks_##name##_128, TUNED_blocks_##name##_256     \
-    }
-    static const enum tuned kernels[][3] = {
-        [HW_Q8_0] = KERNELS(q8_0), [HW_Q4_0] = KERNELS(q4_0), [HW_Q4_1] = KERNELS(q4_1),
-        [HW_Q5_0] = KERNELS(q5_0), [HW_Q5_1] = KERNELS(q5_1), [HW_Q4_K] = KERNELS(q4_K),
-        [HW_Q5_K] = KERNELS(q5_K), [HW_Q6_K] = KERNELS(q6_K),
-    };
-#undef KERNELS
-    return kernels[type][tokens / 128]; /* 0, 1, 2 */
+    static const enum family families[] = { FAMILY_blocks_64, FAMILY_blocks_128,
+                                            FAMILY_blocks_256 };
+    return tuned_of(families[tokens / 128], type); /* 0, 1, 2 */
 }
 
 static int shared_of(int32_t type, int tokens)

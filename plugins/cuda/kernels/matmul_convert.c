@@ -235,18 +235,6 @@ const char *product_plan(struct plan *plan, const struct kernel_row *row,
 
 /* ---- the launch ---- */
 
-static enum tuned round_kernel(int32_t type)
-{
-    return type == HW_F16 ? TUNED_convert_round_f16 : TUNED_convert_round_bf16;
-}
-
-static enum tuned convert_kernel(int32_t type)
-{
-    return type == HW_F32   ? TUNED_convert_f32
-           : type == HW_F16 ? TUNED_convert_f16
-                            : TUNED_convert_bf16;
-}
-
 /* `rows` of `x`, from row `first` on. */
 struct rows {
     const struct matrix *x;
@@ -285,9 +273,10 @@ static int32_t convert(const struct launcher *at, const struct problem *p,
     };
     return launch_kernel(
         at,
-        &(struct launch){ .kernel = round ? round_kernel(p->type) : convert_kernel(p->type),
-                          .groups = { (unsigned)rows->rows, 1, 1 },
-                          .threads = (unsigned)threads },
+        &(struct launch){
+            .kernel = tuned_of(round ? FAMILY_convert_round : FAMILY_convert, p->type),
+            .groups = { (unsigned)rows->rows, 1, 1 },
+            .threads = (unsigned)threads },
         &args);
 }
 

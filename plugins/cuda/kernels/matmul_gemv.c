@@ -4,57 +4,6 @@
 
 /* ---- the kernel ---- */
 
-static enum tuned exact_kernel(int32_t type)
-{
-    static const enum tuned kernels[] = {
-        [HW_F32] = TUNED_gemv_f32,   [HW_F16] = TUNED_gemv_f16,
-        [HW_BF16] = TUNED_gemv_bf16, [HW_Q8_0] = TUNED_gemv_q8_0,
-        [HW_Q4_0] = TUNED_gemv_q4_0, [HW_Q4_1] = TUNED_gemv_q4_1,
-        [HW_Q5_0] = TUNED_gemv_q5_0, [HW_Q5_1] = TUNED_gemv_q5_1,
-        [HW_Q4_K] = TUNED_gemv_q4_K, [HW_Q5_K] = TUNED_gemv_q5_K,
-        [HW_Q6_K] = TUNED_gemv_q6_K,
-    };
-    return kernels[type];
-}
-
-/* For one row of a, or for a few. */
-static enum tuned rounding_kernel(int32_t type, bool few)
-{
-    static const enum tuned kernels[][2] = {
-        [HW_Q8_0] = { TUNED_gemv_int8_q8_0, TUNED_gemv_int8_few_q8_0 },
-        [HW_Q4_0] = { TUNED_gemv_int8_q4_0, TUNED_gemv_int8_few_q4_0 },
-        [HW_Q4_1] = { TUNED_gemv_int8_q4_1, TUNED_gemv_int8_few_q4_1 },
-        [HW_Q5_0] = { TUNED_gemv_int8_q5_0, TUNED_gemv_int8_few_q5_0 },
-        [HW_Q5_1] = { TUNED_gemv_int8_q5_1, TUNED_gemv_int8_few_q5_1 },
-        [HW_Q4_K] = { TUNED_gemv_int8_q4_K, TUNED_gemv_int8_few_q4_K },
-        [HW_Q5_K] = { TUNED_gemv_int8_q5_K, TUNED_gemv_int8_few_q5_K },
-        [HW_Q6_K] = { TUNED_gemv_int8_q6_K, TUNED_gemv_int8_few_q6_K },
-    };
-    return kernels[type][few];
-}
-
-/* For b with many rows: a warp computes more of them at a time. TUNED_COUNT: none. */
-static enum tuned tall_kernel(int32_t type)
-{
-    static const enum tuned kernels[] = {
-        [HW_F32] = TUNED_COUNT,           [HW_F16] = TUNED_gemv_tall_f16,
-        [HW_BF16] = TUNED_gemv_tall_bf16, [HW_Q8_0] = TUNED_gemv_tall_q8_0,
-        [HW_Q4_0] = TUNED_gemv_tall_q4_0, [HW_Q4_1] = TUNED_gemv_tall_q4_1,
-        [HW_Q5_0] = TUNED_gemv_tall_q5_0, [HW_Q5_1] = TUNED_gemv_tall_q5_1,
-        [HW_Q4_K] = TUNED_gemv_tall_q4_K, [HW_Q5_K] = TUNED_COUNT,
-        [HW_Q6_K] = TUNED_gemv_tall_q6_K,
-    };
-    return kernels[type];
-}
-
-/* For parts of two types, the last one q6_K; TUNED_COUNT: none. */
-static enum tuned mixed_kernel(int32_t type)
-{
-    return type == HW_Q4_K   ? TUNED_gemv_mixed_q4_K
-           : type == HW_Q5_K ? TUNED_gemv_mixed_q5_K
-                             : TUNED_COUNT;
-}
-
 /* The resources of a group. */
 struct shape {
     int warps, stages; /* of each ring; 0: it does not fit */
@@ -128,7 +77,7 @@ static bool is_tall(const struct device *device, const struct gemv_kind *kind, i
 {
     return has_stagers(device, kind) && rows >= 4 * GEMV_WARPS * (int64_t)device->units &&
            (kind->rounds || GEMV_IS_FLOAT(kind->type)) &&
-           tall_kernel(kind->type) != TUNED_COUNT;
+           tuned_of(FAMILY_gemv_tall, kind->type);
 }
 
 /* `rows`: of b. */
@@ -254,7 +203,7 @@ bool gemv_may_end_with(const struct device *device, const struct gemv_kind *kind
     struct gemv_kind both = *kind;
     both.last = type;
     return has_stagers(device, kind) && kind->rounds && !kind->last && type == HW_Q6_K &&
-           mixed_kernel(kind->type) != TUNED_COUNT && mixed_shape(device, &both).stages;
+           tuned_of(FAMILY_gemv_mixed, kind->type) && mixed_shape(device, &both).stages;
 }
 
 /* The number of groups for the last part: about its share of all bytes, rounded so that the last
@@ -273,12 +222,16 @@ static int groups_of_last(const struct gemv_args *args, int64_t units)
 
 /* ---- the launch of all parts ---- */
 
+/* gemv_tall: a warp computes more rows of b at a time. gemv_mixed: the parts of b have two types,
+ * the last one q6_K. gemv_int8_few: a few rows of a. */
 static enum tuned kernel_of(const struct gemv_kind *kind, const struct shape *shape)
 {
-    return kind->last                      ? mixed_kernel(kind->type)
-           : shape->rows == GEMV_TALL_ROWS ? tall_kernel(kind->type)
-           : kind->rounds                  ? rounding_kernel(kind->type, kind->tokens > 1)
-                                           : exact_kernel(kind->type);
+    const enum family family = kind->last                      ? FAMILY_gemv_mixed
+                               : shape->rows == GEMV_TALL_ROWS ? FAMILY_gemv_tall
+                               : !kind->rounds                 ? FAMILY_gemv
+                               : kind->tokens > 1              ? FAMILY_gemv_int8_few
+                                                               : FAMILY_gemv_int8;
+    return tuned_of(family, kind->type);
 }
 
 /* Whether all rows of b can be requested before a is there. */

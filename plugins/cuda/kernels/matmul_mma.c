@@ -10,14 +10,8 @@ static const struct ring_tile tiles[] = {
 #undef X
 };
 
-static const enum tuned f16[] = {
-#define X(rows, cols) TUNED_mma_f16_##rows##x##cols,
-    MMA_TILES(X)
-#undef X
-};
-
-static const enum tuned bf16[] = {
-#define X(rows, cols) TUNED_mma_bf16_##rows##x##cols,
+static const enum family families[] = {
+#define X(rows, cols) FAMILY_mma_##rows##x##cols,
     MMA_TILES(X)
 #undef X
 };
@@ -77,7 +71,7 @@ static size_t best_tile(const struct size *s, int units)
 static int32_t multiply(const struct launcher *at, const struct product *p)
 {
     const size_t best = best_tile(&p->size, at->device->units);
-    return ring_launch(at, p, &tiles[best], p->type == HW_F16 ? f16[best] : bf16[best]);
+    return ring_launch(at, p, &tiles[best], tuned_of(families[best], p->type));
 }
 
 static int32_t launch_mma(const struct launcher *at, const struct plan *plan,

@@ -5,7 +5,7 @@
 #ifndef MATMUL_PLAN_H
 #define MATMUL_PLAN_H
 
-#include "../cuda.h"
+#include "../launch.h"
 
 /* A matrix in device memory. */
 struct matrix {

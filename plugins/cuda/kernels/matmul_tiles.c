@@ -11,17 +11,9 @@ enum { MOST = 64, EIGHTS_MOST = 4 };
 /* For 8, 16 and 32 rows of a: 1, 2 and 4 eights. */
 static enum tuned kernel_of(int32_t type, int eights)
 {
-#define KERNELS(name)                                                                      \
-    {                                                                                      \
-        TUNED_tiles_8_##name, TUNED_tiles_16_##name, TUNED_tiles_32_##name                 \
-    }
-    static const enum tuned kernels[][3] = {
-        [HW_Q8_0] = KERNELS(q8_0), [HW_Q4_0] = KERNELS(q4_0), [HW_Q4_1] = KERNELS(q4_1),
-        [HW_Q5_0] = KERNELS(q5_0), [HW_Q5_1] = KERNELS(q5_1), [HW_Q4_K] = KERNELS(q4_K),
-        [HW_Q5_K] = KERNELS(q5_K), [HW_Q6_K] = KERNELS(q6_K),
-    };
-#undef KERNELS
-    return kernels[type][eights / 2]; /* 0, 1, 2 */
+    static const enum family families[] = { FAMILY_tiles_8, FAMILY_tiles_16,
+                                            FAMILY_tiles_32 };
+    return tuned_of(families[eights / 2], type); /* 0, 1, 2 */
 }
 
 /* With fewer rows of a, matmul_gemv_int8 is faster: it multiplies one row after the other, while

@@ -8,17 +8,11 @@
 
 struct tile {
     int rows, cols, steps;
-    enum tuned f16, bf16, tf32;
+    enum family family;
 };
 
 static const struct tile tiles[] = {
-#define X(rows, cols, steps)                                                               \
-    { rows,                                                                                \
-      cols,                                                                                \
-      steps,                                                                               \
-      TUNED_wgmma_f16_##rows##x##cols,                                                     \
-      TUNED_wgmma_bf16_##rows##x##cols,                                                    \
-      TUNED_wgmma_tf32_##rows##x##cols },
+#define X(rows, cols, steps) { rows, cols, steps, FAMILY_wgmma_##rows##x##cols },
     WGMMA_TILES(X)
 #undef X
 };
@@ -107,11 +101,6 @@ static int32_t describe_all(const struct launcher *at, const struct product *p,
     return status;
 }
 
-static enum tuned kernel_of(const struct tile *tile, int32_t type)
-{
-    return type == HW_F32 ? tile->tf32 : type == HW_F16 ? tile->f16 : tile->bf16;
-}
-
 static int32_t multiply(const struct launcher *at, const struct product *p)
 {
     enum { BAND_ROWS = 2048 };
@@ -135,7 +124,7 @@ static int32_t multiply(const struct launcher *at, const struct product *p)
     return launch_kernel(
         at,
         &(struct launch){
-            .kernel = kernel_of(tile, p->type),
+            .kernel = tuned_of(tile->family, p->type),
             .groups = { (unsigned)smaller(groups, at->device->units), 1, 1 },
             .threads = (unsigned)WGMMA_THREADS(tile->rows),
             .shared = (unsigned)WGMMA_SHARED(tile->rows, tile->cols, tile->steps),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Plans rows.cu: operands of whole pieces of 16 bytes (except for get_rows); for norms and softmax,
  * rows that fit a group's registers. */
-#include "../cuda.h"
+#include "../launch.h"
 
 #include "rows.h"
 
@@ -9,36 +9,32 @@
 
 /* ---- kernels by type ---- */
 
-/* The kernels of an op for f32, f16 and bf16; a norm also has kernels with f32 weights. */
-#define KERNELS(name)                                                                      \
-    {                                                                                      \
-        TUNED_rows_##name##_f32, TUNED_rows_##name##_f16, TUNED_rows_##name##_bf16         \
-    }
-#define NORM_KERNELS(name)                                                                 \
-    {                                                                                      \
-        TUNED_rows_##name##_f32_f32, TUNED_rows_##name##_f16_f16,                          \
-            TUNED_rows_##name##_bf16_bf16, TUNED_rows_##name##_f16_f32,                    \
-            TUNED_rows_##name##_bf16_f32                                                   \
-    }
+/* A family, and the one for f32 weights beside activations of another type. */
+struct families {
+    enum family same, wide;
+};
 
 static enum tuned kernel_of(const struct plan *plan)
 {
-    static const enum tuned kernels[][5] = {
-        [PORTABLE_rmsnorm] = NORM_KERNELS(rmsnorm),
-        [PORTABLE_add_rmsnorm] = NORM_KERNELS(add_rmsnorm),
-        [PORTABLE_softmax] = KERNELS(softmax),
-        [PORTABLE_silu] = KERNELS(silu),
-        [PORTABLE_swiglu] = KERNELS(swiglu),
-        [PORTABLE_add] = KERNELS(add),
-        [PORTABLE_mul] = KERNELS(mul),
-        [PORTABLE_argmax] = KERNELS(argmax),
-        [PORTABLE_get_rows] = { TUNED_rows_get_rows },
+    static const struct families families[] = {
+        [PORTABLE_rmsnorm] = { FAMILY_rows_rmsnorm, FAMILY_rows_rmsnorm_wide },
+        [PORTABLE_add_rmsnorm] = { FAMILY_rows_add_rmsnorm, FAMILY_rows_add_rmsnorm_wide },
+        [PORTABLE_softmax] = { .same = FAMILY_rows_softmax },
+        [PORTABLE_silu] = { .same = FAMILY_rows_silu },
+        [PORTABLE_swiglu] = { .same = FAMILY_rows_swiglu },
+        [PORTABLE_add] = { .same = FAMILY_rows_add },
+        [PORTABLE_mul] = { .same = FAMILY_rows_mul },
+        [PORTABLE_argmax] = { .same = FAMILY_rows_argmax },
+        [PORTABLE_get_rows] = { .same = FAMILY_rows_get_rows },
     };
-    static const int column[FORM_COUNT] = {
-        [FORM_f32_f32] = 0, [FORM_f16_f16] = 1,  [FORM_bf16_bf16] = 2,
-        [FORM_f16_f32] = 3, [FORM_bf16_f32] = 4, [FORM_mixed] = 0,
+    static const int32_t types[FORM_COUNT] = {
+        [FORM_f32_f32] = HW_F32,    [FORM_f16_f16] = HW_F16,   [FORM_f16_f32] = HW_F16,
+        [FORM_bf16_bf16] = HW_BF16, [FORM_bf16_f32] = HW_BF16,
     };
-    return kernels[plan->lowered.kernel][column[plan->lowered.form]];
+    const struct families *f = &families[plan->lowered.kernel];
+    const enum portable_form form = plan->lowered.form;
+    const bool wide = f->wide && (form == FORM_f16_f32 || form == FORM_bf16_f32);
+    return tuned_of(wide ? f->wide : f->same, types[form]);
 }
 
 /* ---- pieces of 16 bytes ---- */
