@@ -6,8 +6,8 @@
 #include "open/admission.h"
 
 #include "base/message.h"
+#include "open/child.h"
 #include "open/ladder.h"
-#include "open/recall.h"
 #include "open/registry.h"
 #include "run/op_state.h"
 
@@ -222,7 +222,6 @@ static void add_result(struct hw_device *device, const struct only *only,
     pthread_mutex_lock(&context->lock);
     verdict_add(admission_verdict(device->plugin), only->device, &only->form, found);
     pthread_mutex_unlock(&context->lock);
-    remember_more(context, tested_candidate(device->plugin), only, found);
 }
 
 void device_test(struct hw_device *device, const struct op_form *form)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* cache.c - keeps the verdicts of probes from one process to the next. POSIX: a system without
+/* cache.c - finds the verdicts that probes of earlier processes have kept. POSIX: a system without
  * openat() needs another implementation of cache.h. */
 #define _POSIX_C_SOURCE 200809L
 #include "open/cache.h"
@@ -23,21 +23,19 @@
 
 /* ---- the bytes of an entry: one line, the key, the verdict ---- */
 
-static const char magic[] = "hw-verdict 1 ";
-
-#define MAGIC_CHARS (sizeof magic - 1)
-#define HASH_CHARS  16
+#define MAGIC_CHARS (sizeof CACHE_MAGIC - 1)
+#define HASH_CHARS  CACHE_HASH_CHARS
 #define HEAD_CHARS  (MAGIC_CHARS + HASH_CHARS) /* the checksum covers the rest */
 
-static void put_hash(char text[HASH_CHARS + 1], uint64_t hash)
+void cache_hash(char text[CACHE_HASH_CHARS + 1], const void *data, size_t size)
 {
-    snprintf(text, HASH_CHARS + 1, "%016" PRIx64, hash);
+    snprintf(text, CACHE_HASH_CHARS + 1, "%016" PRIx64, hash_add(HASH_START, data, size));
 }
 
 static bool checksum_is_right(const char *data, size_t size)
 {
     char text[HASH_CHARS + 1];
-    put_hash(text, hash_add(HASH_START, data + HEAD_CHARS, size - HEAD_CHARS));
+    cache_hash(text, data + HEAD_CHARS, size - HEAD_CHARS);
     return memcmp(data + MAGIC_CHARS, text, HASH_CHARS) == 0;
 }
 
@@ -46,7 +44,7 @@ bool cache_parse(char *data, size_t size, const char *key, struct cached *found)
     const size_t key_bytes = strlen(key);
     unsigned kind, key_given, verdict_given;
     *found = (struct cached){ 0 };
-    if (size < HEAD_CHARS || memcmp(data, magic, MAGIC_CHARS) != 0 ||
+    if (size < HEAD_CHARS || memcmp(data, CACHE_MAGIC, MAGIC_CHARS) != 0 ||
         !checksum_is_right(data, size))
         return false;
     char *line = data + HEAD_CHARS;
@@ -72,32 +70,6 @@ bool cache_counts(const struct cached *found, int64_t now)
         return true;
     return found->written <= now && now < found->expires &&
            found->expires - found->written <= CACHE_RETRY_MAX;
-}
-
-/* Formats the whole entry, which the caller frees; NULL if memory runs out. */
-static char *format_entry(const char *plugin, const char *key, const struct cached *verdict,
-                          size_t *size)
-{
-    char line[256];
-    const size_t key_bytes = strlen(key);
-    const int length = snprintf(line, sizeof line,
-                                "%s%0*d %s %s %d %" PRIu32 " %" PRId64 " %" PRId64 " %zu"
-                                " %zu\n",
-                                magic, HASH_CHARS, 0, plugin, verdict->outcome,
-                                (int)verdict->kind, verdict->timeouts, verdict->written,
-                                verdict->expires, key_bytes, verdict->size);
-    *size = (size_t)length + key_bytes + verdict->size;
-    char *data = *size <= CACHE_ENTRY_MAX ? malloc(*size + 1) : NULL;
-    if (!data)
-        return NULL;
-    memcpy(data, line, (size_t)length);
-    strcpy(data + length, key);
-    if (verdict->size)
-        memcpy(data + length + key_bytes, verdict->bytes, verdict->size);
-    char text[HASH_CHARS + 1];
-    put_hash(text, hash_add(HASH_START, data + HEAD_CHARS, *size - HEAD_CHARS));
-    memcpy(data + MAGIC_CHARS, text, HASH_CHARS);
-    return data;
 }
 
 /* ---- the directory ---- */
@@ -168,67 +140,8 @@ int cache_place(const struct hw_context *context, const struct candidate *candid
 void cache_name(const struct candidate *candidate, char name[CACHE_NAME_CHARS])
 {
     char hash[HASH_CHARS + 1];
-    put_hash(hash, hash_add(HASH_START, candidate->key, strlen(candidate->key)));
+    cache_hash(hash, candidate->key, strlen(candidate->key));
     snprintf(name, CACHE_NAME_CHARS, "%s-%s", candidate->name, hash);
-}
-
-/* Whether the name belongs to an entry. Temporary names do, too: an entry's name followed by
- * ".<number>-<number>", ".held" or ".turn". */
-static bool is_entry_name(const char *name)
-{
-    const size_t length = strcspn(name, ".");
-    return strlen(name) < CACHE_NAME_CHARS && length > HASH_CHARS + 1 &&
-           name_valid(name, length - HASH_CHARS - 1) &&
-           name[length - HASH_CHARS - 1] == '-' &&
-           strspn(name + length - HASH_CHARS, "0123456789abcdef") == HASH_CHARS;
-}
-
-struct survey {
-    unsigned files;
-    uint64_t bytes;
-    char oldest[CACHE_NAME_CHARS]; /* the file that was written first */
-    struct timespec written;
-};
-
-static bool is_older(const struct timespec *a, const struct timespec *b)
-{
-    return a->tv_sec != b->tv_sec ? a->tv_sec < b->tv_sec : a->tv_nsec < b->tv_nsec;
-}
-
-static struct survey survey_place(int place)
-{
-    const int fd = openat(place, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *list = fd < 0 ? NULL : fdopendir(fd);
-    struct survey survey = { 0 };
-    if (!list && fd >= 0)
-        close(fd);
-    for (const struct dirent *item; list && (item = readdir(list));) {
-        struct stat file;
-        if (!is_entry_name(item->d_name) ||
-            fstatat(place, item->d_name, &file, AT_SYMLINK_NOFOLLOW) ||
-            S_ISDIR(file.st_mode)) /* unlinkat() would not remove it */
-            continue;
-        if (survey.files++ == 0 || is_older(&file.st_mtim, &survey.written)) {
-            strcpy(survey.oldest, item->d_name);
-            survey.written = file.st_mtim;
-        }
-        survey.bytes += (uint64_t)file.st_size;
-    }
-    if (list)
-        closedir(list);
-    return survey;
-}
-
-/* Removes the oldest files until the rest is within the limits. */
-static void make_room(int place)
-{
-    struct survey survey;
-    while ((survey = survey_place(place)).files > CACHE_FILES_MAX ||
-           survey.bytes > CACHE_BYTES_MAX) {
-        if (unlinkat(place, survey.oldest, 0))
-            return;
-        hold_clear(place, survey.oldest);
-    }
 }
 
 /* ---- reading ---- */
@@ -293,81 +206,7 @@ bool cache_find_any(const struct hw_context *context, const struct candidate *ca
     return find(context, candidate, true, found);
 }
 
-/* ---- writing ---- */
-
-/* Renames the file. Also replaces a directory of this name, but only an empty one. */
-static bool take_place(int place, const char *temporary, const char *name)
-{
-    if (renameat(place, temporary, place, name) == 0)
-        return true;
-    return errno == EISDIR && unlinkat(place, name, AT_REMOVEDIR) == 0 &&
-           renameat(place, temporary, place, name) == 0;
-}
-
-/* Writes the file under a temporary name, then renames it: a reader sees a complete entry or none,
- * and the later of two writers wins. There is no fsync(): if the system stops, the file may have a
- * wrong length or checksum, which only costs another probe. */
-static bool write_file(int place, const char *name, const char *data, size_t size)
-{
-    char temporary[CACHE_NAME_CHARS];
-    struct timespec now = { 0 };
-    clock_gettime(CLOCK_REALTIME, &now);
-    snprintf(temporary, sizeof temporary, "%.*s.%ld-%ld", NAME_SIZE + HASH_CHARS, name,
-             (long)getpid(), now.tv_nsec);
-    const int fd = openat(place, temporary,
-                          O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return false;
-    bool good = write_whole(fd, data, size);
-    good = close(fd) == 0 && good;
-    if (good && take_place(place, temporary, name))
-        return true;
-    const int error = errno;
-    unlinkat(place, temporary, 0);
-    errno = error;
-    return false;
-}
-
-static bool write_entry(int place, const struct candidate *candidate,
-                        const struct cached *verdict, bool is_new)
-{
-    char name[CACHE_NAME_CHARS];
-    size_t size;
-    char *data = format_entry(candidate->name, candidate->key, verdict, &size);
-    cache_name(candidate, name);
-    errno = data ? 0 : size > CACHE_ENTRY_MAX ? EFBIG : ENOMEM;
-    const bool good = data && write_file(place, name, data, size);
-    const int error = errno;
-    if (good && is_new)
-        hold_clear(place, name);
-    if (good)
-        make_room(place);
-    free(data);
-    errno = error;
-    return good;
-}
-
-/* Sets when the verdict was found and when it expires. If the verdict before it has not expired,
- * both belong to the same try, and a timeout counts only once. */
-static void date(struct cached *verdict, const struct cached *before)
-{
-    int64_t seconds = CACHE_RETRY;
-    verdict->written = (int64_t)time(NULL);
-    verdict->timeouts = verdict->open_end ? before->timeouts : 0;
-    if (verdict->kind == CACHE_BACKOFF) {
-        const bool again = before->kind != CACHE_BACKOFF ||
-                           !cache_counts(before, verdict->written);
-        verdict->timeouts = before->timeouts + again;
-        if (verdict->timeouts > 99)
-            verdict->timeouts = 99;
-        seconds = CACHE_RETRY_FIRST;
-        for (uint32_t i = 1; i < verdict->timeouts && seconds < CACHE_RETRY_MAX; i++)
-            seconds *= 2;
-        if (seconds > CACHE_RETRY_MAX)
-            seconds = CACHE_RETRY_MAX;
-    }
-    verdict->expires = verdict->kind == CACHE_SUCCESS ? 0 : verdict->written + seconds;
-}
+/* ---- nothing was kept ---- */
 
 /* Logs, once per context, that verdicts are not kept: a warning if the user can correct it. */
 static void tell(struct hw_context *context, const char *path, int error)
@@ -388,39 +227,15 @@ static void tell(struct hw_context *context, const char *path, int error)
             error == EPERM ? "another user owns it or may write to it" : strerror(error));
 }
 
-static bool keep(struct hw_context *context, const struct candidate *candidate,
-                 const struct cached *verdict, bool is_new)
+void cache_tell(struct hw_context *context, const struct candidate *candidate)
 {
     char *path = place_of(context, candidate);
-    bool kept = false;
-    if (path && key_holds(candidate)) {
-        const int place = cache_place(context, candidate, true);
-        kept = place >= 0 && write_entry(place, candidate, verdict, is_new);
-        if (!kept)
-            tell(context, path, errno);
-        if (place >= 0)
-            close(place);
-    }
-    free(path);
-    return kept;
-}
-
-bool cache_replace(struct hw_context *context, const struct candidate *candidate,
-                   const struct cached *verdict)
-{
-    return keep(context, candidate, verdict, false);
-}
-
-bool cache_store(struct hw_context *context, const struct candidate *candidate,
-                 struct cached *verdict)
-{
-    struct cached before = { 0 };
-    const int place = cache_place(context, candidate, false);
-    if (place >= 0) {
-        if (read_entry(place, candidate, &before))
-            free(before.bytes);
+    errno = 0;
+    const int place = path ? cache_place(context, candidate, false) : -1;
+    const int error = errno;
+    if (path)
+        tell(context, path, place < 0 ? error : EIO);
+    if (place >= 0)
         close(place);
-    }
-    date(verdict, &before);
-    return keep(context, candidate, verdict, true);
+    free(path);
 }

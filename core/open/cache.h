@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* cache.h - keeps the verdicts of probes from one process to the next, so that a second start runs
- * only plugins that it uses.
+/* cache.h - finds the verdicts that probes of earlier processes have kept (probe/store.h), so that
+ * a second start runs only plugins that it uses.
  *
  * An entry is one file in the directory CACHE_PLACE below the setting cache_dir, named after the
  * plugin and its key: everything that the verdict depends on, as text (open/key.h). Nothing in the
@@ -20,11 +20,13 @@
 
 #include "open/candidate.h"
 
-#define CACHE_PLACE     "verdicts.d" /* no plugin has this name, because of the dot */
-#define CACHE_ENTRY_MAX (2 << 20)    /* bytes of one file */
-#define CACHE_FILES_MAX 256          /* with more files, the oldest are removed */
-#define CACHE_BYTES_MAX (16 << 20)   /* of all files; with more, the oldest are removed */
-#define CACHE_RETRY     60           /* seconds after which a failure is tried again */
+#define CACHE_MAGIC      "hw-verdict 1 "
+#define CACHE_HASH_CHARS 16
+#define CACHE_PLACE      "verdicts.d" /* no plugin has this name, because of the dot */
+#define CACHE_ENTRY_MAX  (2 << 20)    /* bytes of one file */
+#define CACHE_FILES_MAX  256          /* with more files, the oldest are removed */
+#define CACHE_BYTES_MAX  (16 << 20)   /* of all files; with more, the oldest are removed */
+#define CACHE_RETRY      60           /* seconds after which a failure is tried again */
 /* Seconds after which a timeout is tried again: the first time, and at most. */
 #define CACHE_RETRY_FIRST 10
 #define CACHE_RETRY_MAX   3600
@@ -41,7 +43,8 @@ struct cached {
     size_t size;
     enum cache_kind kind;
     char outcome[32];  /* for people to read: "ok", or the code of a reason */
-    int64_t written;   /* seconds since 1970 */
+    int64_t written;   /* when the probe began, in seconds since 1970 */
+    uint32_t took;     /* for cache_store(): seconds that the probe took */
     int64_t expires;   /* when the plugin is tried again; 0: when the key changes */
     uint32_t timeouts; /* how many CACHE_BACKOFF in a row, including this one */
     bool open_end;     /* more ops will be tested: even a success keeps `timeouts` */
@@ -56,23 +59,20 @@ bool cache_find(const struct hw_context *context, const struct candidate *candid
 bool cache_find_any(const struct hw_context *context, const struct candidate *candidate,
                     struct cached *found);
 
-/* Stores a verdict: bytes, size, kind and outcome. Fills in the dates even if storing fails, which
- * is logged once. Returns whether it was stored. Does not store it if the plugin's file has changed
- * since the key was made. */
-bool cache_store(struct hw_context *context, const struct candidate *candidate,
-                 struct cached *verdict);
+/* Logs, once per context, why the verdict on the candidate is not kept: a warning if the user can
+ * correct it. */
+void cache_tell(struct hw_context *context, const struct candidate *candidate);
 
-/* Like cache_store(), but keeps the entry's dates, timeout count and hidden state. */
-bool cache_replace(struct hw_context *context, const struct candidate *candidate,
-                   const struct cached *verdict);
-
-/* For turn.c. cache_place() opens the directory of the candidate's entry, and creates it if `make`
- * is set; -1 if there is none. cache_name() writes the entry's name: "<plugin>-<hash of the
- * key>". */
+/* For turn.c and probe/store.c. cache_place() opens the directory of the candidate's entry, and
+ * creates it if `make` is set; -1 if there is none. cache_name() writes the entry's name:
+ * "<plugin>-<hash of the key>". */
 int cache_place(const struct hw_context *context, const struct candidate *candidate,
                 bool make);
 #define CACHE_NAME_CHARS (NAME_SIZE + 48)
 void cache_name(const struct candidate *candidate, char name[CACHE_NAME_CHARS]);
+
+/* Writes the checksum as CACHE_HASH_CHARS digits. */
+void cache_hash(char text[CACHE_HASH_CHARS + 1], const void *data, size_t size);
 
 /* Parses the `size` bytes of an entry. False if they are not a valid entry for this key. Otherwise
  * `bytes` points into `data`. The entry may have expired: see cache_counts(). */

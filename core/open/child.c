@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define FAREWELL 100000 /* microseconds for the end of hw-probe, once it has replied */
@@ -66,10 +67,11 @@ struct jobs {
 
 /* ---- starting ---- */
 
-#define ARGUMENTS (PROBE_SETTINGS + PASSED_ON + LIBRARIES_MAX + 1)
+#define ARGUMENTS (PROBE_SETTINGS + PASSED_ON + LIBRARIES_MAX + 3)
 
 struct arguments {
     char *text[ARGUMENTS + 1];
+    size_t count;
 };
 
 static void arguments_free(struct arguments *arguments)
@@ -114,12 +116,15 @@ static bool arguments_make(struct arguments *arguments, const struct jobs *jobs,
                                                    ? ""
                                                    : settings->value[passed_on[i]].text);
     size_t count = PROBE_SETTINGS + PASSED_ON;
-    count += loaded_list("library=", text + count, LIBRARIES_MAX);
     if (jobs->only)
         text[count++] = write_only(jobs->only);
+    if (candidate->key && !settings->elevated)
+        text[count++] = text_format("key=%lld %s\n%s", (long long)time(NULL),
+                                    candidate->name, candidate->key);
     for (size_t i = 0; i < count; i++)
         if (!text[i])
             return false;
+    arguments->count = count + loaded_list("library=", text + count, LIBRARIES_MAX);
     return true;
 }
 
@@ -142,6 +147,19 @@ static void start(struct jobs *jobs, struct candidate *candidate)
 }
 
 /* ---- ending ---- */
+
+/* hw-probe could not keep its verdict, because it was ended: another process of it does that. */
+static void keep_end(const struct jobs *jobs, const struct candidate *candidate)
+{
+    struct arguments arguments;
+    struct process process;
+    if (arguments_make(&arguments, jobs, candidate) &&
+        (arguments.text[arguments.count] = text_format("ended=%u",
+                                                       (unsigned)candidate->reason)) &&
+        !process_start(&process, arguments.text))
+        (void)process_end(&process, 10 * FAREWELL);
+    arguments_free(&arguments);
+}
 
 /* `late`: the helper was stopped. */
 static bool no_reply(struct candidate *candidate, const char *helper,
@@ -198,8 +216,12 @@ static void finish(struct jobs *jobs, size_t index, bool late)
     if (job->error)
         stop(job->candidate, is_shortage(job->error) ? REASON_NO_MEMORY : REASON_NO_HELPER,
              "the reply of hw-probe cannot be read: %s", strerror(job->error));
-    else if (!child_accept(job->candidate, job->reply, job->size))
+    else if (!child_accept(job->candidate, job->reply, job->size)) {
         no_reply(job->candidate, "hw-probe", job->reply, job->size, late);
+        if (job->candidate->reason == REASON_WATCHER_STOPPED ||
+            job->candidate->reason == REASON_WATCHER_KILLED)
+            keep_end(jobs, job->candidate);
+    }
     if (!process_end(&job->process, late ? 0 : FAREWELL))
         log_line(&jobs->context->log, HW_LOG_WARN,
                  "%s: the process that tries it was killed, but does not end",

@@ -9,9 +9,14 @@
 #include "run/ops.h"
 #include "settings.h"
 
-/* The arguments of hw-probe, in order. They are followed by settings, as <field>=<value>; by the
- * libraries that the process has loaded, as library=<name><path> (base/loaded.h); and, if only one
- * form is to be tested, by only=<device>,<op>,<dtype>,... with numbers. */
+/* The arguments of hw-probe, in order. They are followed by settings, as <field>=<value>, and by
+ * any of these:
+ *
+ *   library=<name><path>          a library that the process has loaded (base/loaded.h)
+ *   only=<device>,<op>,<dtype>,...  numbers: only this form is to be tested
+ *   key=<time> <plugin>\n<key>    hw-probe keeps its verdict in the cache
+ *   ended=<number of a reason>    hw-probe keeps this as its verdict, and tries nothing
+ */
 #define LIBRARIES_MAX 512 /* further ones are left out */
 #define PROBE_ARGUMENTS(X)                                                                 \
     X(PROGRAM)                                                                             \

@@ -196,7 +196,7 @@ static void try_all(struct hw_context *context, struct candidate **list, size_t 
             list[unknown++] = list[i];
     child_probe(context, list, unknown);
     for (size_t i = 0; i < unknown; i++) {
-        remember(context, list[i]);
+        recall_dates(context, list[i]);
         turn_end(context, list[i]);
     }
 }
@@ -367,6 +367,8 @@ bool climb_to_test(struct hw_context *context, struct candidate *candidate,
                   key_same_plugin(tested->key, candidate->key) && files_hold(tested)))
         good = stop(candidate, REASON_CHANGED_FILE,
                     "the file or the driver has changed since the start");
+    free(candidate->key); /* hw-probe adds the result to the verdict with this key */
+    candidate->key = good ? strdup(tested->key) : NULL;
     candidate->found = candidate->plugin->candidate->found;
     free(now.key);
     return good;

@@ -10,12 +10,10 @@
  * is none: the candidate must be tried. */
 bool recall(struct hw_context *context, struct candidate *candidate);
 
-/* Stores the verdict of a probe that has just ended. */
-void remember(struct hw_context *context, struct candidate *candidate);
+/* Whether a verdict with this reason is kept: it is about the plugin, not about this process. */
+bool reason_is_kept(enum reason reason);
 
-/* Adds the result of a later test of one form to the verdict in the cache. If two processes do so
- * at once, one result may get lost; that form is then tested again. */
-void remember_more(struct hw_context *context, const struct candidate *candidate,
-                   const struct only *only, const struct verdict *found);
+/* After a probe has ended: when the plugin was tried, and when it will be tried again. */
+void recall_dates(struct hw_context *context, struct candidate *candidate);
 
 #endif

@@ -11,7 +11,6 @@
 
 #include "open/cache.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -24,7 +23,7 @@
 /* How often to try to make a file in a directory that others remove when it is empty. */
 #define ATTEMPTS 1000
 
-static void name_with(const char *entry, const char *ending, char name[CACHE_NAME_CHARS])
+void cache_name_with(const char *entry, const char *ending, char name[CACHE_NAME_CHARS])
 {
     snprintf(name, CACHE_NAME_CHARS, "%.*s%s", CACHE_NAME_CHARS - 8, entry, ending);
 }
@@ -34,7 +33,7 @@ static void name_of(const struct candidate *candidate, const char *ending,
 {
     char entry[CACHE_NAME_CHARS];
     cache_name(candidate, entry);
-    name_with(entry, ending, name);
+    cache_name_with(entry, ending, name);
 }
 
 /* Unlocks explicitly, because a forked child may have inherited the descriptor. */
@@ -96,7 +95,7 @@ void turn_end(const struct hw_context *context, struct candidate *candidate)
 
 /* Opens the directory of the threads that hold the entry. With `make`, creates it. Returns -1 if it
  * does not exist. */
-static int open_held(int place, const char *held, bool make)
+int hold_open(int place, const char *held, bool make)
 {
     const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
     if (make)
@@ -108,7 +107,7 @@ static int open_held(int place, const char *held, bool make)
  * or its directory. */
 static int mark(int place, const char *held, const char *own)
 {
-    const int directory = open_held(place, held, true);
+    const int directory = hold_open(place, held, true);
     int fd = directory < 0
                  ? -1
                  : openat(directory, own, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -148,7 +147,7 @@ static void unmark(const struct candidate *candidate, int place)
     char held[CACHE_NAME_CHARS], own[CACHE_NAME_CHARS];
     name_of(candidate, ".held", held);
     name_mark(candidate, own);
-    const int directory = open_held(place, held, false);
+    const int directory = hold_open(place, held, false);
     if (directory >= 0) {
         unlinkat(directory, own, 0);
         close(directory);
@@ -177,29 +176,4 @@ bool hold_exists(int place, const struct candidate *candidate)
     struct stat file;
     name_of(candidate, ".held", held);
     return fstatat(place, held, &file, AT_SYMLINK_NOFOLLOW) == 0;
-}
-
-/* Removes the file if its process has ended. */
-static void remove_stale(int directory, const char *name)
-{
-    int fd = openat(directory, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
-        unlinkat(directory, name, 0);
-    unlock(&fd);
-}
-
-void hold_clear(int place, const char *entry)
-{
-    char held[CACHE_NAME_CHARS];
-    name_with(entry, ".held", held);
-    const int directory = open_held(place, held, false);
-    DIR *list = directory < 0 ? NULL : fdopendir(directory);
-    if (!list && directory >= 0)
-        close(directory);
-    for (const struct dirent *item; list && (item = readdir(list));)
-        if (item->d_name[0] != '.')
-            remove_stale(dirfd(list), item->d_name);
-    if (list)
-        closedir(list);
-    unlinkat(place, held, AT_REMOVEDIR);
 }

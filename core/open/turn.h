@@ -4,7 +4,7 @@
 #ifndef HW_OPEN_TURN_H
 #define HW_OPEN_TURN_H
 
-#include "open/candidate.h"
+#include "open/cache.h"
 
 /* If several processes are about to try the candidate, one begins; the others later find its
  * verdict. Returns false if another process has begun. If locks do not work, all begin. */
@@ -20,8 +20,11 @@ void hold_end(const struct hw_context *context, struct candidate *candidate, boo
 
 /* For cache.c: whether a thread holds the verdict, or its process ended while it did. */
 bool hold_exists(int place, const struct candidate *candidate);
-/* For cache.c, when the verdict under this name has been replaced or removed: forgets threads whose
- * process ended while they held the old verdict. */
-void hold_clear(int place, const char *entry);
+
+/* For probe/store.c: opens the directory of the threads that hold the entry of this name; with
+ * `make`, creates it. -1 if there is none. */
+int hold_open(int place, const char *held, bool make);
+/* The name of a file that belongs to an entry. */
+void cache_name_with(const char *entry, const char *ending, char name[CACHE_NAME_CHARS]);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* verdict.c - writes the result of a probe as bytes, and reads it:
+/* verdict.c - reads the result of a probe, which probe/verdict_write.c writes:
  *
  *   8 bytes  the magic, which has the version of the format in it
  *   u64      bytes in all
@@ -23,167 +23,11 @@
 /* The last character is the version of the format. It covers the fields and their meaning. */
 const char verdict_magic[8] = { 'h', 'w', 'p', 'r', 'o', 'b', 'e', '7' };
 
-#define NO_TEXT UINT32_MAX /* the length of a string that is NULL */
-
-enum {
-    FRAME_HEAD = sizeof verdict_magic + sizeof(uint64_t),
-    FRAME_TAIL = sizeof(uint64_t),
-};
-_Static_assert(FRAME_HEAD + FRAME_TAIL == VERDICT_FRAME, "see verdict.h");
-
 _Static_assert(HW_OP_COUNT <= 64, "struct verdict has a bit for each op");
 
 static uint64_t checksum(const unsigned char *bytes, size_t size)
 {
     return hash_add(HASH_START, bytes, size);
-}
-
-void verdict_seal(unsigned char *bytes, size_t size)
-{
-    const uint64_t all = size;
-    memcpy(bytes, verdict_magic, sizeof verdict_magic);
-    memcpy(bytes + sizeof verdict_magic, &all, sizeof all);
-    const uint64_t sum = checksum(bytes, size - FRAME_TAIL);
-    memcpy(bytes + size - FRAME_TAIL, &sum, sizeof sum);
-}
-
-/* ---- writing ---- */
-
-struct writer {
-    unsigned char *bytes;
-    size_t size, room;
-    bool failed;
-};
-
-static void put(struct writer *writer, const void *from, size_t size)
-{
-    if (writer->failed || size > VERDICT_BYTES - writer->size) {
-        writer->failed = true;
-        return;
-    }
-    if (size > writer->room - writer->size) {
-        const size_t room = 2 * (writer->size + size);
-        unsigned char *bytes = realloc(writer->bytes, room);
-        if (!bytes) {
-            writer->failed = true;
-            return;
-        }
-        writer->bytes = bytes;
-        writer->room = room;
-    }
-    if (size)
-        memcpy(writer->bytes + writer->size, from, size);
-    writer->size += size;
-}
-
-static void put_u32(struct writer *writer, uint32_t value)
-{
-    put(writer, &value, sizeof value);
-}
-
-static void put_u64(struct writer *writer, uint64_t value)
-{
-    put(writer, &value, sizeof value);
-}
-
-static void put_long_text(struct writer *writer, const char *text, size_t length)
-{
-    put_u32(writer, text ? (uint32_t)length : NO_TEXT);
-    put(writer, text, length);
-}
-
-/* Truncates long text, which is only for people to read. */
-static void put_text(struct writer *writer, const char *text)
-{
-    put_long_text(writer, text, text ? strnlen(text, VERDICT_TEXT - 1) : 0);
-}
-
-static void put_device(struct writer *writer, const struct verdict_device *device)
-{
-    put_u32(writer, sizeof device->info);
-    put(writer, &device->info, sizeof device->info);
-    put_text(writer, device->fault);
-}
-
-static void put_withdrawn(struct writer *writer, const struct withdrawn *withdrawn)
-{
-    put_u32(writer, withdrawn->device);
-    put_u32(writer, withdrawn->op);
-    put(writer, withdrawn->dtype, sizeof withdrawn->dtype);
-    put_u32(writer, withdrawn->slow);
-    put_text(writer, withdrawn->why);
-}
-
-static void put_form(struct writer *writer, const struct op_form *form)
-{
-    put_u32(writer, form->op);
-    put(writer, form->dtype, sizeof form->dtype);
-}
-
-static size_t left_size(const struct verdict *verdict)
-{
-    return (size_t)verdict->device_count * verdict->form_count;
-}
-
-static void put_left_out(struct writer *writer, const struct left_out *left_out)
-{
-    put_text(writer, left_out->name);
-    put_text(writer, left_out->why);
-}
-
-/* Reasons may share a code, so the sentence and the remedy are written, too. */
-static void put_reason(struct writer *writer, const struct verdict *verdict)
-{
-    const struct reason_row *row = &reason_rows[verdict->reason];
-    const bool own = verdict->reason != REASON_NONE;
-    put_text(writer, row->code);
-    put_text(writer, own && !verdict->message ? row->sentence : verdict->message);
-    put_text(writer, own && !verdict->remedy ? row->remedy : verdict->remedy);
-}
-
-static void put_fields(struct writer *writer, const struct verdict *verdict)
-{
-    put_reason(writer, verdict);
-    put_text(writer, verdict->version);
-    put_long_text(writer, verdict->depends,
-                  verdict->depends ? strlen(verdict->depends) : 0);
-    put_u32(writer, verdict->locked);
-    put_u64(writer, verdict->ops);
-    put_u32(writer, verdict->tested);
-    put_u32(writer, verdict->untested);
-    put_u64(writer, verdict->microseconds);
-    put_u32(writer, verdict->device_count);
-    for (uint32_t i = 0; i < verdict->device_count; i++)
-        put_device(writer, &verdict->devices[i]);
-    put_u32(writer, verdict->withdrawn_count);
-    for (uint32_t i = 0; i < verdict->withdrawn_count; i++)
-        put_withdrawn(writer, &verdict->withdrawn[i]);
-    put_u32(writer, verdict->form_count);
-    for (uint32_t i = 0; i < verdict->form_count; i++)
-        put_form(writer, &verdict->forms[i]);
-    put(writer, verdict->left, left_size(verdict));
-    put_u32(writer, verdict->left_out_count);
-    for (uint32_t i = 0; i < verdict->left_out_count; i++)
-        put_left_out(writer, &verdict->left_out[i]);
-}
-
-bool verdict_encode(const struct verdict *verdict, unsigned char **bytes, size_t *size)
-{
-    static const unsigned char empty[FRAME_HEAD];
-    struct writer writer = { 0 };
-    put(&writer, empty, FRAME_HEAD);
-    put_fields(&writer, verdict);
-    put(&writer, empty, FRAME_TAIL);
-    if (writer.failed || verdict->device_count > MAX_DEVICES ||
-        verdict->withdrawn_count > VERDICT_WITHDRAWN ||
-        verdict->form_count > VERDICT_FORMS || verdict->left_out_count > LEFT_OUT_MAX) {
-        free(writer.bytes);
-        return false;
-    }
-    verdict_seal(writer.bytes, writer.size);
-    *bytes = writer.bytes;
-    *size = writer.size;
-    return true;
 }
 
 /* ---- reading ---- */
@@ -235,7 +79,7 @@ static bool get_long_text(struct reader *reader, char **text, size_t most)
     *text = NULL;
     if (!get_u32(reader, &length))
         return false;
-    if (length == NO_TEXT)
+    if (length == VERDICT_NO_TEXT)
         return true;
     if (length >= most || length > reader->left || memchr(reader->bytes, '\0', length) ||
         !(*text = calloc(1, (size_t)length + 1)))
@@ -328,7 +172,7 @@ static bool get_forms(struct reader *reader, struct verdict *verdict)
             return false;
     }
     uint64_t sum = 0;
-    const size_t size = left_size(verdict);
+    const size_t size = verdict_left_size(verdict);
     if (!(verdict->left = malloc(size + 1)) || !get(reader, verdict->left, size))
         return false;
     for (size_t i = 0; i < size; i++)
@@ -373,8 +217,8 @@ static bool is_whole(const unsigned char *bytes, size_t size)
         memcmp(bytes, verdict_magic, sizeof verdict_magic) != 0)
         return false;
     memcpy(&stated, bytes + sizeof verdict_magic, sizeof stated);
-    memcpy(&sum, bytes + size - FRAME_TAIL, sizeof sum);
-    return stated == size && sum == checksum(bytes, size - FRAME_TAIL);
+    memcpy(&sum, bytes + size - VERDICT_TAIL, sizeof sum);
+    return stated == size && sum == checksum(bytes, size - VERDICT_TAIL);
 }
 
 bool verdict_decode(struct verdict *verdict, const unsigned char *bytes, size_t size)
@@ -383,7 +227,7 @@ bool verdict_decode(struct verdict *verdict, const unsigned char *bytes, size_t 
     errno = 0;
     if (!is_whole(bytes, size))
         return false;
-    struct reader reader = { bytes + FRAME_HEAD, size - VERDICT_FRAME };
+    struct reader reader = { bytes + VERDICT_HEAD, size - VERDICT_FRAME };
     if (get_fields(&reader, verdict))
         return true;
     const int error = errno;
@@ -443,12 +287,6 @@ static bool add_withdrawn(struct verdict *verdict, const struct verdict *found)
     return true;
 }
 
-/* How many of the skipped cases have a result now. */
-static uint32_t settled_cases(const struct verdict *found, uint32_t cases)
-{
-    return cases - (found->untested < cases ? found->untested : cases);
-}
-
 bool verdict_add(struct verdict *verdict, uint32_t device, const struct op_form *form,
                  const struct verdict *found)
 {
@@ -458,35 +296,11 @@ bool verdict_add(struct verdict *verdict, uint32_t device, const struct op_form 
         if (memcmp(&verdict->forms[i], form, sizeof *form) != 0)
             continue;
         uint8_t *left = &verdict->left[device * verdict->form_count + i];
-        const uint32_t known = settled_cases(found, *left);
+        const uint32_t known = verdict_settles(found, *left);
         verdict->untested -= known;
         verdict->tested += known < found->tested ? known : found->tested;
         *left -= (uint8_t)known;
     }
     verdict->microseconds += found->microseconds;
     return true;
-}
-
-static bool was_right(const struct verdict *before, uint32_t device,
-                      const struct op_form *form)
-{
-    const uint8_t *left = before->left + (size_t)device * before->form_count;
-    for (uint32_t i = 0; i < before->withdrawn_count; i++)
-        if (before->withdrawn[i].device == device && before->withdrawn[i].op == form->op)
-            return false;
-    for (uint32_t i = 0; i < before->form_count; i++)
-        if (!memcmp(&before->forms[i], form, sizeof *form))
-            return !left[i];
-    return false;
-}
-
-void verdict_inherit(struct verdict *verdict, const struct verdict *before, uint32_t device)
-{
-    uint8_t *left = verdict->left + (size_t)device * verdict->form_count;
-    for (uint32_t i = 0; i < verdict->form_count; i++)
-        if (left[i] && was_right(before, device, &verdict->forms[i])) {
-            verdict->untested -= left[i];
-            verdict->tested += left[i];
-            left[i] = 0;
-        }
 }

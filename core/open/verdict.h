@@ -57,10 +57,6 @@ struct verdict {
     struct left_out *left_out; /* their strings are not NULL */
 };
 
-/* Writes the verdict to memory that the caller frees. False if memory runs out or if the verdict
- * exceeds a limit. */
-bool verdict_encode(const struct verdict *verdict, unsigned char **bytes, size_t *size);
-
 /* Reads a verdict from bytes of any origin. Returns false, with nothing to free, if they are not a
  * valid verdict of this version of the format; or if memory runs out, with ENOMEM in errno. */
 bool verdict_decode(struct verdict *verdict, const unsigned char *bytes, size_t size);
@@ -73,16 +69,27 @@ void verdict_free(struct verdict *verdict);
 bool verdict_add(struct verdict *verdict, uint32_t device, const struct op_form *form,
                  const struct verdict *found);
 
-/* Marks skipped forms on the device as tested if they passed by the verdict before. */
-void verdict_inherit(struct verdict *verdict, const struct verdict *before,
-                     uint32_t device);
+/* Bytes of the member `left`. */
+static inline size_t verdict_left_size(const struct verdict *verdict)
+{
+    return (size_t)verdict->device_count * verdict->form_count;
+}
+
+/* How many of the skipped cases have a result now. */
+static inline uint32_t verdict_settles(const struct verdict *found, uint32_t cases)
+{
+    return cases - (found->untested < cases ? found->untested : cases);
+}
 
 /* The first bytes of every verdict. */
 extern const char verdict_magic[8];
 
-/* Writes the magic, the size and the checksum into an encoded verdict of at least VERDICT_FRAME
- * bytes. For verdict_encode(), and for a fuzzer, which could not guess them. */
-enum { VERDICT_FRAME = 24 };
-void verdict_seal(unsigned char *bytes, size_t size);
+/* The bytes of a verdict beside its fields: the magic and the size, and a checksum at the end. */
+enum {
+    VERDICT_HEAD = sizeof verdict_magic + sizeof(uint64_t),
+    VERDICT_TAIL = sizeof(uint64_t),
+    VERDICT_FRAME = VERDICT_HEAD + VERDICT_TAIL
+};
+#define VERDICT_NO_TEXT UINT32_MAX /* the length of a string that is NULL */
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "open/cache.h"
 #include "open/key.h"
+#include "probe/store.h"
 
 #include <stdbool.h>
 #include <time.h>
@@ -35,6 +36,8 @@ enum { VERDICT_BYTES = 18 };
 
 /* Stores a verdict of VERDICT_BYTES bytes and returns it with its dates. */
 struct cached store(struct world *w, enum cache_kind kind);
+/* Stores the verdict, or logs why it is not kept. Returns whether it was stored. */
+bool keep(struct world *w, struct cached *verdict);
 /* Whether the cache has this verdict. */
 bool is_there(struct world *w);
 

@@ -91,7 +91,7 @@ static void success_with_an_open_end(void **state)
     half.kind = CACHE_SUCCESS;
     half.bytes = (unsigned char *)"half";
     half.size = 4;
-    assert_true(cache_store(&w.context, &w.candidate, &half));
+    assert_true(keep(&w, &half));
     assert_int_equal(half.expires, 0);
     assert_int_equal(store(&w, CACHE_BACKOFF).expires, clock_time + 20);
     end(&w);
@@ -311,7 +311,7 @@ static void too_large_is_not_kept(void **state)
     begin(&w);
     struct cached verdict = { .size = CACHE_ENTRY_MAX, .outcome = "ok" };
     verdict.bytes = calloc(1, verdict.size);
-    cache_store(&w.context, &w.candidate, &verdict);
+    keep(&w, &verdict);
     assert_false(is_there(&w));
     assert_int_equal(count_files(place), 0);
     assert_int_equal(told, 1);
@@ -327,7 +327,7 @@ static void write_many(struct world *w, unsigned char byte, size_t size)
     memset(bytes, byte, size);
     struct cached verdict = { .bytes = bytes, .size = size, .outcome = "ok" };
     for (int i = 0; i < 100; i++)
-        cache_store(&w->context, &w->candidate, &verdict);
+        keep(w, &verdict);
     _exit(told ? 2 : 0);
 }
 
@@ -355,7 +355,7 @@ static void two_writers_and_readers(void **state)
     (void)state;
     begin(&w);
     struct cached first = { .bytes = (unsigned char *)"bbb", .size = 3, .outcome = "ok" };
-    cache_store(&w.context, &w.candidate, &first);
+    keep(&w, &first);
     for (int i = 0; i < 4; i++) {
         children[i] = fork();
         assert_true(children[i] >= 0);

@@ -2,6 +2,7 @@
 /* fuzz_verdict.c - the reply of a probe, of arbitrary bytes. */
 #include "open/registry.h"
 #include "open/verdict.h"
+#include "probe/verdict_write.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -115,14 +115,45 @@ static bool read_only(struct request *request, char *text)
     return true;
 }
 
-/* "library=<name><path>", "only=<numbers>", or a setting. */
+/* "<time> <name>", newline, and the key. */
+static bool read_key(struct request *request, char *text)
+{
+    char *name = strchr(text, ' '), *key = strchr(text, '\n');
+    uint64_t time_there;
+    if (!name || !key || name > key)
+        return false;
+    *name++ = *key++ = '\0';
+    if (!read_number(text, &time_there))
+        return false;
+    request->time = (int64_t)time_there;
+    request->name = name;
+    request->key = key;
+    return name_valid(name, strlen(name));
+}
+
+/* Some reasons share a code, so this is a number: the library is of the same build. */
+static bool read_ended(struct request *request, const char *text)
+{
+    uint64_t number;
+    if (!read_number(text, &number) || number == REASON_NONE || number >= REASON_COUNT)
+        return false;
+    request->ended = (enum reason)number;
+    return true;
+}
+
+/* "library=<name><path>", "only=<numbers>", "key=<name and key>", "ended=<number>", or a setting. */
 static bool read_rest(struct request *request, char *text)
 {
-    static const char library[] = "library=", only[] = "only=";
+    static const char library[] = "library=", only[] = "only=", key[] = "key=",
+                      ended[] = "ended=";
     if (!strncmp(text, library, sizeof library - 1))
         return read_library(request, text + sizeof library - 1);
     if (!strncmp(text, only, sizeof only - 1))
         return read_only(request, text + sizeof only - 1);
+    if (!strncmp(text, key, sizeof key - 1))
+        return read_key(request, text + sizeof key - 1);
+    if (!strncmp(text, ended, sizeof ended - 1))
+        return read_ended(request, text + sizeof ended - 1);
     return read_setting(&request->settings, text);
 }
 
@@ -148,6 +179,7 @@ bool request_read(struct request *request, int count, char **arguments)
     for (int i = PROBE_SETTINGS; i < count; i++)
         if (!read_rest(request, arguments[i]))
             return false;
+    request->started_us = microseconds_now();
     request->settings.probe_child = false; /* this is it */
     return request->settings.probe_timeout != 0;
 }

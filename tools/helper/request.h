@@ -8,13 +8,17 @@
 
 /* Which plugin, and how: from the arguments. */
 struct request {
-    const char *found, *file; /* its path as the library found it, and without links */
+    char *found, *file; /* its path as the library found it, and without links */
     /* The identity of the file that the parent checked. */
     uint64_t device, inode, size;
     int64_t seconds, nanoseconds;
     struct settings settings;
     const char *libraries[LIBRARIES_MAX]; /* that the application has loaded */
     uint32_t library_count;
+    char *name, *key;    /* for the cache; NULL: the verdict is not kept */
+    int64_t time;        /* when the library started this program, by its clock */
+    uint64_t started_us; /* the same in microseconds_now() */
+    enum reason ended;   /* the verdict, if an earlier process could not keep it */
     bool has_only;
     struct only only; /* is tested, if there is one */
 };

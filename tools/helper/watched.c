@@ -8,6 +8,7 @@
 #include "base/process.h"
 #include "base/text.h"
 #include "open/child.h"
+#include "probe/verdict_write.h"
 
 #include <dirent.h>
 #include <errno.h>

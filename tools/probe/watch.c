@@ -6,6 +6,7 @@
 
 #include "base/process.h"
 #include "open/child.h"
+#include "probe/verdict_write.h"
 #include "watched.h"
 
 #include <errno.h>

@@ -9,6 +9,7 @@
 #include "base/process.h"
 #include "base/text.h"
 #include "open/child.h"
+#include "probe/verdict_write.h"
 #include "server.h"
 #include "watched.h"
 #include "worker/late.h"
