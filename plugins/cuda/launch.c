@@ -22,12 +22,17 @@ static const char *const image_names[IMAGE_COUNT] = {
 
 /* ---- rows ---- */
 
-kernel_plan_fn plan_portable;
-const char *plan_portable(struct plan *plan, const struct kernel_row *row, const void *args)
+const char *launch_lower(struct plan *plan, const struct kernel_row *row, const void *args)
 {
     plan->launch = NULL;
     plan->workspace = 0;
     return lower(row->op, args, &plan->lowered);
+}
+
+kernel_plan_fn plan_portable;
+const char *plan_portable(struct plan *plan, const struct kernel_row *row, const void *args)
+{
+    return launch_lower(plan, row, args);
 }
 
 #define ROW ROW_DECLARE

@@ -61,6 +61,9 @@ extern const struct kernel_table launch_kernels;
 uint64_t launch_base(const struct hw_tensor *t);
 /* The addresses of a tensor; an empty range if it is absent. */
 struct range launch_range(const struct hw_tensor *t);
+/* The first step of every row's plan function: lowers the op, and resets fields that an earlier row
+ * may have set before it refused. */
+const char *launch_lower(struct plan *plan, const struct kernel_row *row, const void *args);
 /* Plans an op with the queue's rows. */
 int32_t launch_plan(struct queue *queue, uint32_t op, const void *args, struct plan *plan);
 /* Launches a plan in the device's context. */

@@ -177,7 +177,7 @@ const char *plan_attention_decode(struct plan *plan, const struct kernel_row *ro
                                   const void *args)
 {
     const struct hw_attention *op = args;
-    const char *why = lower(row->op, args, &plan->lowered);
+    const char *why = launch_lower(plan, row, args);
     if (why)
         return why;
     const struct attention_args *a = &plan->lowered.args.attention;

@@ -209,7 +209,7 @@ const char *plan_attention_prefill(struct plan *plan, const struct kernel_row *r
                                    const void *args)
 {
     const struct hw_attention *op = args;
-    const char *why = lower(row->op, args, &plan->lowered);
+    const char *why = launch_lower(plan, row, args);
     const struct attention_args *a = &plan->lowered.args.attention;
     if (!why)
         why = why_not(op, a, row->needs & HALVES);
@@ -223,7 +223,6 @@ const char *plan_attention_prefill(struct plan *plan, const struct kernel_row *r
     if (!is_much(a, &grid) || !fits(a, &grid))
         return "too few or too many queries";
     plan->launch = launch_prefill;
-    plan->workspace = 0;
     if (q.type == HW_F32)
         plan->workspace = (uint64_t)(q.batches * q.tokens * q.heads * q.numbers) * 2;
     return NULL;

@@ -125,11 +125,10 @@ kernel_plan_fn plan_heads;
 const char *plan_heads(struct plan *plan, const struct kernel_row *row, const void *args)
 {
     struct heads_job job;
-    const char *why = lower(row->op, args, &plan->lowered);
+    const char *why = launch_lower(plan, row, args);
     if (why)
         return why;
     plan->launch = launch_heads;
-    plan->workspace = 0;
     if (plan->lowered.groups == 0)
         return NULL;
     return job_of(&job, &plan->lowered);

@@ -221,12 +221,11 @@ static struct share share_of(const struct problem *p)
 const char *product_plan(struct plan *plan, const struct kernel_row *row,
                          const struct hw_matmul *op, int32_t type)
 {
-    const char *why = lower(row->op, op, &plan->lowered);
+    const char *why = launch_lower(plan, row, op);
     if (why)
         return why;
     const struct matmul_args *m = &plan->lowered.args.matmul;
     const struct problem p = problem_of(op, m, type);
-    plan->workspace = 0;
     why = refusal(&p, m, row->needs & HALVES);
     if (!why)
         plan->workspace = share_of(&p).bytes;

@@ -70,6 +70,7 @@ kernel_plan_fn plan_matmul_f32;
 const char *plan_matmul_f32(struct plan *plan, const struct kernel_row *row,
                             const void *args)
 {
+    const char *why = ring_plan(plan, row, args, HW_F32);
     plan->launch = launch_f32;
-    return ring_plan(plan, row, args, HW_F32);
+    return why;
 }

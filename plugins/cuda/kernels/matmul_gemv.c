@@ -289,12 +289,11 @@ const char *plan_matmul_gemv(struct plan *plan, const struct kernel_row *row,
                              const void *args)
 {
     const struct hw_matmul *op = args;
-    const char *why = lower(row->op, args, &plan->lowered);
+    const char *why = launch_lower(plan, row, args);
     if (why)
         return why;
     const struct matmul_args *m = &plan->lowered.args.matmul;
     plan->launch = gemv_launch;
-    plan->workspace = 0;
     plan->rounds = row->needs & BYTES;
     if (!op->b.buffer)
         return "b is not in device memory";

@@ -84,6 +84,7 @@ kernel_plan_fn plan_matmul_mma;
 const char *plan_matmul_mma(struct plan *plan, const struct kernel_row *row,
                             const void *args)
 {
+    const char *why = ring_plan(plan, row, args, 0);
     plan->launch = launch_mma;
-    return ring_plan(plan, row, args, 0);
+    return why;
 }

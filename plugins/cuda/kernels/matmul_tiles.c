@@ -160,7 +160,7 @@ const char *plan_matmul_tiles(struct plan *plan, const struct kernel_row *row,
                               const void *args)
 {
     const struct hw_matmul *op = args;
-    const char *why = lower(row->op, args, &plan->lowered);
+    const char *why = launch_lower(plan, row, args);
     if (why)
         return why;
     const struct matmul_args *m = &plan->lowered.args.matmul;

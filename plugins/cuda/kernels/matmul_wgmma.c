@@ -148,6 +148,8 @@ kernel_plan_fn plan_matmul_wgmma;
 const char *plan_matmul_wgmma(struct plan *plan, const struct kernel_row *row,
                               const void *args)
 {
+    const int32_t type = row->needs & HALVES ? type_of(args) : HW_NONE;
+    const char *why = product_plan(plan, row, args, type);
     plan->launch = launch_wgmma;
-    return product_plan(plan, row, args, row->needs & HALVES ? type_of(args) : HW_NONE);
+    return why;
 }

@@ -106,7 +106,6 @@ static const char *plan_row(struct plan *plan, const struct hw_tensor *x, int64_
     const int64_t threads = ((quads + each - 1) / each + WARP - 1) / WARP * WARP;
     plan->threads = (unsigned)(threads < ROWS_THREADS ? threads : ROWS_THREADS);
     plan->launch = launch_whole_rows;
-    plan->workspace = 0;
     return NULL;
 }
 
@@ -125,7 +124,7 @@ const char *plan_rows_rmsnorm(struct plan *plan, const struct kernel_row *row,
     const struct hw_rmsnorm *op = args;
     struct lowered *l = &plan->lowered;
     struct rmsnorm_args *a = &l->args.rmsnorm;
-    const char *why = lower(row->op, args, l);
+    const char *why = launch_lower(plan, row, args);
     if (why)
         return why;
     const struct place weight = { .offset = a->weight_offset };
@@ -142,7 +141,7 @@ const char *plan_rows_add_rmsnorm(struct plan *plan, const struct kernel_row *ro
     const struct hw_add_rmsnorm *op = args;
     struct lowered *l = &plan->lowered;
     struct add_rmsnorm_args *a = &l->args.add_rmsnorm;
-    const char *why = lower(row->op, args, l);
+    const char *why = launch_lower(plan, row, args);
     if (why)
         return why;
     const struct place weight = { .offset = a->weight_offset };
@@ -159,7 +158,7 @@ const char *plan_rows_softmax(struct plan *plan, const struct kernel_row *row,
     const struct hw_softmax *op = args;
     struct lowered *l = &plan->lowered;
     const struct softmax_args *a = &l->args.softmax;
-    const char *why = lower(row->op, args, l);
+    const char *why = launch_lower(plan, row, args);
     if (why)
         return why;
     if (!is_aligned(l, 0, &a->y) || !is_aligned(l, 1, &a->x))
@@ -181,7 +180,6 @@ static const char *plan_elements(struct plan *plan, const struct hw_tensor *y, i
     plan->lowered.groups = groups;
     plan->threads = ROWS_SPAN;
     plan->launch = launch_rows;
-    plan->workspace = 0;
     return NULL;
 }
 
@@ -191,7 +189,7 @@ const char *plan_rows_silu(struct plan *plan, const struct kernel_row *row,
 {
     struct lowered *l = &plan->lowered;
     const struct silu_args *a = &l->args.silu;
-    const char *why = lower(row->op, args, l);
+    const char *why = launch_lower(plan, row, args);
     if (why || l->groups == 0)
         return why ? why : "there is nothing to do";
     if (!is_aligned(l, 0, &a->y) || !is_aligned(l, 1, &a->x))
@@ -204,7 +202,7 @@ const char *plan_rows_swiglu(struct plan *plan, const struct kernel_row *row,
 {
     struct lowered *l = &plan->lowered;
     const struct swiglu_args *a = &l->args.swiglu;
-    const char *why = lower(row->op, args, l);
+    const char *why = launch_lower(plan, row, args);
     if (why || l->groups == 0)
         return why ? why : "there is nothing to do";
     if (!is_aligned(l, 0, &a->y) || !is_aligned(l, 1, &a->gate) ||
@@ -219,7 +217,7 @@ static const char *plan_binary(struct plan *plan, const struct kernel_row *row,
 {
     struct lowered *l = &plan->lowered;
     const struct binary_args *a = &l->args.add;
-    const char *why = lower(row->op, args, l);
+    const char *why = launch_lower(plan, row, args);
     if (why || l->groups == 0)
         return why ? why : "there is nothing to do";
     if (l->kernel != kernel || !a->b_step)
@@ -247,7 +245,7 @@ const char *plan_rows_argmax(struct plan *plan, const struct kernel_row *row,
 {
     struct lowered *l = &plan->lowered;
     const struct argmax_args *a = &l->args.argmax;
-    const char *why = lower(row->op, args, l);
+    const char *why = launch_lower(plan, row, args);
     if (why)
         return why;
     if (!is_aligned(l, 1, &a->x))
@@ -257,7 +255,6 @@ const char *plan_rows_argmax(struct plan *plan, const struct kernel_row *row,
     l->groups *= ROWS_SHARES;
     plan->threads = ROWS_THREADS;
     plan->launch = launch_rows;
-    plan->workspace = 0;
     return NULL;
 }
 
@@ -266,7 +263,7 @@ const char *plan_rows_get_rows(struct plan *plan, const struct kernel_row *row,
 {
     struct lowered *l = &plan->lowered;
     const struct rows_args *a = &l->args.get_rows;
-    const char *why = lower(row->op, args, l);
+    const char *why = launch_lower(plan, row, args);
     if (why)
         return why;
     const int64_t spans = (a->cols / 4 + ROWS_SPAN - 1) / ROWS_SPAN;
@@ -276,6 +273,5 @@ const char *plan_rows_get_rows(struct plan *plan, const struct kernel_row *row,
     l->groups *= spans;
     plan->threads = ROWS_SPAN;
     plan->launch = launch_rows;
-    plan->workspace = 0;
     return NULL;
 }
