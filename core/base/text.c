@@ -2,6 +2,8 @@
 /* text.c - formatting into new memory, and the nearest name in a list. */
 #include "base/text.h"
 
+#include "base/write_size.h"
+
 #include <hw/hw.h>
 
 #include <stdarg.h>
@@ -25,17 +27,8 @@ char *text_format(const char *format, ...)
 
 struct size_text size_text(uint64_t bytes)
 {
-    static const char *const units[] = { "bytes", "KiB", "MiB", "GiB", "TiB", "PiB" };
     struct size_text size;
-    uint64_t unit = 1;
-    int index = 0;
-
-    while (bytes / unit >= 1024 && index < 5) {
-        unit *= 1024;
-        index++;
-    }
-    snprintf(size.text, sizeof size.text, "%.*f %s", bytes % unit ? 2 : 0,
-             (double)bytes / (double)unit, units[index]);
+    write_size(bytes, size.text, sizeof size.text);
     return size;
 }
 

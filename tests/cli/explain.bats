@@ -28,12 +28,12 @@ distant()
 @test "explain --op has the ops, the shapes and the types that it takes" {
     distant
     local ops=$BATS_TEST_DIRNAME/../../include/hw/ops.h
-    for op in $(sed -nE 's/^    X\([A-Z_0-9]+, ([a-z_0-9]+)\).*/\1/p' "$ops"); do
+    while read -r op; do
         hw explain --op "$op"
         [ "$status" -eq 0 ]
         says "$op\\(.* on host memory"
         says 'Decision: .*'
-    done
+    done < <(sed -nE 's/^    X\([A-Z_0-9]+, ([a-z_0-9]+)\).*/\1/p' "$ops")
     hw explain --op matmul --shape 1x4096x4096 --dtype f32,q8_0 --json
     json "d['call'] == 'matmul(m=1,n=4096,k=4096,a=f32,b=q8_0,c=f32,tb=1)'"
     hw explain --op 'silu(type=f16,shape=4x64)'

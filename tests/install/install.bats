@@ -51,10 +51,10 @@ compile()
 @test "a plugin runs in a process of its own, and its proxy is not listed" {
     [ -x "$HOME_OF_HW/bin/hw" ] || skip "not applicable: built without the command"
     [[ $PLUGIN_NAMES == *cpu* ]] || skip "not applicable: built without the CPU plugin"
-    HW_REQUIRE=cpu HW_WORKER=cpu HW_CACHE_DIR=off "$HOME_OF_HW/bin/hw" status >status
-    cat status
-    grep -q "In a process of its own (HW_WORKER): running" status
-    run ! grep -q "hw_worker" status
+    HW_REQUIRE=cpu HW_WORKER=cpu HW_CACHE_DIR=off "$HOME_OF_HW/bin/hw" status >"$BATS_TEST_TMPDIR/status"
+    cat "$BATS_TEST_TMPDIR/status"
+    grep -q "In a process of its own (HW_WORKER): running" "$BATS_TEST_TMPDIR/status"
+    run ! grep -q "hw_worker" "$BATS_TEST_TMPDIR/status"
 }
 
 @test "HW_SHADOW finds its judge" {

@@ -40,7 +40,7 @@ function may_see(source, header, own)
 {
     own = layer(source)
     # They stand alone, and are compiled into whatever needs them.
-    if (header ~ /^core\/base\/whole\.h$/ && own ~ /^(plugin .*|tools (hw|command))$/)
+    if (header ~ /^core\/base\/(whole|write_size)\.h$/ && own ~ /^(plugin .*|tools (hw|command))$/)
         return 1
     if (header ~ /^(core\/object\/(header|manifest)|probe\/(digest|elsewhere|object))\.h$/ && own == "tools hw")
         return 1

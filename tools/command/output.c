@@ -4,6 +4,7 @@
 
 #include "output.h"
 
+#include "base/write_size.h"
 #include "command.h"
 #include "util/utf8.h"
 
@@ -370,16 +371,7 @@ void clean_tree(json_t *tree)
 
 struct size_text size_text(uint64_t bytes)
 {
-    static const char *const units[] = { "bytes", "KiB", "MiB", "GiB", "TiB", "PiB" };
     struct size_text size;
-    uint64_t unit = 1;
-    int index = 0;
-
-    while (bytes / unit >= 1024 && index < 5) {
-        unit *= 1024;
-        index++;
-    }
-    snprintf(size.text, sizeof size.text, "%.*f %s", bytes % unit ? 2 : 0,
-             (double)bytes / (double)unit, units[index]);
+    write_size(bytes, size.text, sizeof size.text);
     return size;
 }

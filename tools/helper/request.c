@@ -141,7 +141,8 @@ static bool read_ended(struct request *request, const char *text)
     return true;
 }
 
-/* "library=<name><path>", "only=<numbers>", "key=<name and key>", "ended=<number>", or a setting. */
+/* "library=<name><path>", "only=<numbers>", "key=<name and key>", "ended=<number>", or a
+ * setting. */
 static bool read_rest(struct request *request, char *text)
 {
     static const char library[] = "library=", only[] = "only=", key[] = "key=",
