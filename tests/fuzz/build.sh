@@ -52,8 +52,8 @@ fi
 rm -rf "$out/objects"
 objects core "-fsanitize=fuzzer-no-link -fvisibility=hidden" core/*/*.c
 ar rcs "$out/objects/core.a" "$out"/objects/core/*.o
-objects probe "-fsanitize=fuzzer-no-link -fvisibility=hidden" plugins/common/sha256.c \
-    $(find probe -name '*.c' ! -name no_foreign.c)
+mapfile -t probe < <(find probe -name '*.c' ! -name no_foreign.c)
+objects probe "-fsanitize=fuzzer-no-link -fvisibility=hidden" plugins/common/sha256.c "${probe[@]}"
 ar rcs "$out/objects/probe.a" "$out"/objects/probe/*.o
 "${compile[@]}" -shared -o "$out/libhw.so" "$out"/objects/core/*.o -Wl,--version-script=core/hw.map -ldl -pthread
 objects model -fsanitize=fuzzer-no-link tools/util/*.c tools/model/*/*.c

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Usage: tidy.sh BUILD - runs clang-tidy, as .clang-tidy says, over the files of core, examples, plugins, tools and
-# verify that BUILD compiles. The quick cases take the files that differ from the last commit: all take over a minute.
+# Usage: tidy.sh BUILD - runs clang-tidy, as .clang-tidy says, over the files of core, examples, plugins, probe, proxy,
+# tools and verify that BUILD compiles. The quick cases take the files that differ from the last commit: all take over a
+# minute.
 set -u
 
 build=$1
@@ -12,7 +13,7 @@ if ! command -v "$program" >/dev/null; then
     echo "missing tool: clang-tidy"
     exit 77
 fi
-mapfile -t sources < <(sed -nE 's/.*"file": "(\.\.\/)+((core|examples|plugins|tools|verify)\/.*\.c)".*/\2/p' \
+mapfile -t sources < <(sed -nE 's/.*"file": "(\.\.\/)+((core|examples|plugins|probe|proxy|tools|verify)\/.*\.c)".*/\2/p' \
     "$build/compile_commands.json" | sort -u)
 if [ ${#sources[@]} -eq 0 ]; then
     echo "not applicable: the build directory is not in the tree"
