@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Usage: wrong.sh CHECKOPS (OP PLUGIN)... - checkops must fail for each wrong plugin, and only tests of OP may fail. The
-# quick cases ask for OP alone: the other ops are the right plugin's. OP "-": a right plugin, whose ops must all pass.
-# "-silu": a right plugin, whose silu must pass. OP:P: with precision P.
+# Usage: wrong.sh CHECKOPS (OP PLUGIN)... - for each wrong plugin, tests of OP must fail; its other ops are those of the
+# right plugin. OP "-": the right plugin, whose ops must all pass. "-silu": a right plugin, whose silu must pass.
+# OP:P: with precision P.
 checkops=$1
 shift
 echo "1..$(($# / 2))"
@@ -13,11 +13,8 @@ while [ $# -gt 0 ]; do
     [ "$op" = "$1" ] || precision=${1#*:}
     shift 2
     name=$(basename "$plugin" .so)
-    case $op in
-    -) only= ;;
-    -*) only="--op ${op#-}" ;;
-    *) only=${HW_TEST_QUICK:+--op $op} ;;
-    esac
+    only=
+    [ "$op" = - ] || only="--op ${op#-}"
     # shellcheck disable=SC2086 # an option and its value, or nothing
     output=$("$checkops" --test --quick --verbose --precision "$precision" $only --plugin "$plugin" 2>&1)
     status=$?
