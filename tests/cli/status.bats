@@ -354,7 +354,7 @@ END
 
 @test "explain --json is the library's own report" {
     hw explain --json
-    json "d['schema'] == 1 and len(d['settings']) == 20 and 'devices' in d and 'candidates' in d"
+    json "d['schema'] == 1 and len(d['settings']) == 19 and 'devices' in d and 'candidates' in d"
 }
 
 @test "explain rejects an unknown name" {
