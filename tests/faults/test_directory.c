@@ -237,14 +237,18 @@ static void test_passed_over_by_probe(void **state)
     struct hw_context *context;
     char path[8192];
     size_t size;
-    unsigned char *bytes = read_file(built("good"), &size), *name;
+    /* What it needs: with a sanitizer, the run-time library instead of libc. */
+    static const char *const needed[] = { "libc.so.", "libasan.so.", "libtsan.so." };
+    unsigned char *bytes = read_file(built("good"), &size), *name = NULL;
     (void)state;
     if (is_inproc()) {
         free(bytes);
         return;
     }
-    assert_non_null(name = memmem(bytes, size, "libc.so.6", 9));
-    memcpy(name, "libq.so.6", 9);
+    for (size_t i = 0; i < sizeof needed / sizeof *needed && !name; i++)
+        name = memmem(bytes, size, needed[i], strlen(needed[i]));
+    assert_non_null(name);
+    name[3] = 'q';
     make_directory(lair("lacking"));
     write_file(lair("lacking/hw_good.so"), bytes, size);
     free(bytes);
