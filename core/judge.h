@@ -27,8 +27,9 @@ enum shadow_verdict {
     SHADOW_UNKNOWN /* memory ran out */
 };
 
-/* Judges the call. `why` has `size` bytes. Any thread may call it. A library of another build gets
- * SHADOW_UNKNOWN, the right one SHADOW_RIGHT for an op that does not exist. */
+/* Judges the call. `why` has `size` bytes. Any thread may call it. If call->stamp
+ * is of another build, the result is SHADOW_UNKNOWN. Otherwise an op that does not exist is
+ * SHADOW_RIGHT: so the library can compare the builds. */
 typedef int32_t shadow_judge(const struct shadow_call *call, char *why, size_t size);
 HW_EXPORT shadow_judge hw_shadow_judge;
 

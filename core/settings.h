@@ -64,7 +64,7 @@ struct settings {
     uint32_t probe_timeout;  /* seconds */
     uint32_t worker_timeout; /* seconds; 0: none */
     bool probe_child;        /* each plugin is first tried in a process of its own */
-    bool probe_full;         /* the admission test has no time limit */
+    bool probe_full; /* the admission test runs all cases, with more time for each */
     bool trust;
     bool elevated;         /* AT_SECURE: variables and files are ignored */
     struct note *warnings; /* logged once when the context is opened, and in hw_explain() */

@@ -204,6 +204,18 @@ static bool check_need(const struct needs *needs, const char *names)
     return good;
 }
 
+/* The directory, and those above it: the verdict depends on who can write to them. */
+static void add_directories(char **depends, const char *path)
+{
+    for (const char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        char *above = text_format("%.*s", (int)(slash - path), path);
+        if (above)
+            depends_add_file(depends, above);
+        free(above);
+    }
+    depends_add_file(depends, path);
+}
+
 /* Other users must not be able to add a library to a directory in the plugin's own path, now or
  * between this check and the loading. */
 static bool check_own_directory(void *user, const char *path)
@@ -213,7 +225,7 @@ static bool check_own_directory(void *user, const char *path)
     struct distrust distrust;
     if (!path)
         return stop(candidate, REASON_NO_MEMORY, NULL);
-    depends_add_file(&needs->examined->depends, path);
+    add_directories(&needs->examined->depends, path);
     if (!needs->application->trust || (*path == '/' && trust_directory(path, &distrust)))
         return true;
     stop(candidate, *path == '/' ? distrust.reason : REASON_UNTRUSTED_PATH,

@@ -4,8 +4,8 @@
  * before it is used. The bytes are copied, so a file that shrinks meanwhile causes an error and
  * not a signal.
  *
- * The readers find facts that people and searches need, and check that the file is complete. It is
- * for hw-probe to find out whether the system's loader can use the rest. */
+ * The readers find facts that people and searches need, and check that the file is complete.
+ * Whether the system's loader can use the rest shows when hw-probe loads the file. */
 #ifndef HW_PROBE_OBJECT_H
 #define HW_PROBE_OBJECT_H
 

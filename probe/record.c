@@ -4,7 +4,6 @@
 #include "probe/record.h"
 
 #include "open/cache.h"
-#include "open/depends.h"
 #include "open/recall.h"
 #include "open/registry.h"
 #include "open/turn.h"
@@ -13,6 +12,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 /* Faults of devices and failures of ops are tried again: a device may have been busy, or memory may
@@ -43,6 +43,13 @@ static void inherit(struct verdict *verdict, const struct verdict *before)
             verdict_inherit(verdict, before, i);
 }
 
+/* The lines are compared, not the files: this process has not loaded the application's own copies
+ * of needed libraries. */
+static bool same_depends(const struct verdict *a, const struct verdict *b)
+{
+    return a->depends && b->depends && !strcmp(a->depends, b->depends);
+}
+
 /* Forms that passed by the old verdict need no test, even if that verdict has expired. */
 static void carry_over(const struct hw_context *context, const struct candidate *candidate,
                        struct verdict *verdict)
@@ -52,7 +59,7 @@ static void carry_over(const struct hw_context *context, const struct candidate 
     if (!verdict->form_count || !cache_find_any(context, candidate, &entry))
         return;
     if (verdict_decode(&before, entry.bytes, entry.size)) {
-        if (depends_hold(before.depends))
+        if (same_depends(&before, verdict))
             inherit(verdict, &before);
         verdict_free(&before);
     }
@@ -125,7 +132,7 @@ void record_more(struct hw_context *context, const struct candidate *candidate,
     const bool counts = cache_counts(&entry, time->began) && !is_hidden(context, candidate);
     if (verdict_decode(&verdict, entry.bytes, entry.size)) {
         const uint32_t before = verdict.withdrawn_count;
-        if (depends_hold(verdict.depends) && is_of_device(&verdict, found, only->device) &&
+        if (same_depends(&verdict, found) && is_of_device(&verdict, found, only->device) &&
             verdict_add(&verdict, only->device, &only->form, found))
             keep_more(context, candidate, &entry, &verdict,
                       counts && verdict.withdrawn_count > before ? time : NULL);

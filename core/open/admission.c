@@ -76,6 +76,8 @@ static const uint8_t *skipped(const struct hw_device *device, const struct verdi
 static uint32_t count_skipped(const struct hw_device *device, const struct verdict *verdict)
 {
     uint32_t forms = 0;
+    if ((uint32_t)device->index >= verdict->device_count)
+        return 0; /* a later verdict may have fewer devices */
     for (uint32_t i = 0; i < verdict->form_count; i++)
         forms += skipped(device, verdict)[i] != 0;
     return forms;

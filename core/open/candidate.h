@@ -44,8 +44,6 @@ const char *stage_name(enum stage stage);
 /* Finds a reason by its code; "" is REASON_NONE. False if there is none. */
 bool reason_named(const char *code, enum reason *reason);
 
-#define LOADED_MAX 16 /* more than a plugin needs */
-
 /* A device that a plugin found but hides, and why. */
 struct left_out {
     char *name, *why;
@@ -76,7 +74,7 @@ struct candidate {
     bool beside;               /* it may search for libraries beside itself */
     bool locked;        /* plugins.lock of its directory lists it with this content */
     bool later;         /* memory or descriptors ran out, so a retry may succeed */
-    bool passed;        /* it passed the stages up to preflight */
+    bool passed;        /* it passed the stages up to match */
     enum stage stage;   /* the last stage that it reached */
     enum reason reason; /* why it stopped; REASON_NONE if it did not */
     char *message;      /* NULL: the sentence of the reason; see message_of() */

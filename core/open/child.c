@@ -118,7 +118,7 @@ static bool arguments_make(struct arguments *arguments, const struct jobs *jobs,
     size_t count = PROBE_SETTINGS + PASSED_ON;
     if (jobs->only)
         text[count++] = write_only(jobs->only);
-    if (candidate->key && !settings->elevated)
+    if (candidate->key && !settings->elevated && !jobs->serves)
         text[count++] = text_format("key=%lld %s\n%s", (long long)time(NULL),
                                     candidate->name, candidate->key);
     for (size_t i = 0; i < count; i++)
@@ -307,10 +307,12 @@ char *child_helper(const struct hw_context *context, const char *name, const cha
     const int fd = path ? trust_open(path, settings->trust, &real, &cause) : -1;
     if (fd >= 0)
         close(fd);
-    why->reason = cause.reason == REASON_NO_MEMORY ? REASON_NO_MEMORY : REASON_NO_HELPER;
-    if (!real)
+    if (!real) {
+        why->reason = cause.reason == REASON_NO_MEMORY ? REASON_NO_MEMORY
+                                                       : REASON_NO_HELPER;
         snprintf(why->message, sizeof why->message, "%s, which %s, cannot be used: %.600s",
                  path ? path : name, task, cause.message);
+    }
     free(path);
     return real;
 }

@@ -59,7 +59,7 @@ static void write_state(const char *path, char state[STATE_CHARS + 1])
 
 static void add(char **lines, char *line)
 {
-    const bool good = *lines && line && strlen(*lines) + strlen(line) < DEPENDS_BYTES;
+    const bool good = *lines && line && strlen(*lines) + strlen(line) + 1 < DEPENDS_BYTES;
     char *longer = good ? text_format("%s%s\n", *lines, line) : NULL;
     free(*lines);
     free(line);

@@ -48,7 +48,8 @@ static void add_lock(struct candidate *candidate)
     char *path = lock_path(candidate->path);
     const struct identity lock = identity_at(path);
     const bool is_there = *lock.text != '-';
-    if (path) {
+    /* A lock that cannot be looked at has no identity, but it counts: hw-probe says why. */
+    if (path && (is_there || !trust_has_lock(candidate))) {
         add(&candidate->key, "lock %s %s", lock.text, is_there ? candidate->file : "");
     } else {
         free(candidate->key);

@@ -14,7 +14,7 @@ struct cost {
 /* `args`: a valid call. Nothing that operands point to is read. */
 struct cost cost_of(uint32_t op, const void *args);
 
-/* The one threshold: whether the CPU is expected to take less than half of the time. */
+/* The one threshold: whether the CPU is expected to take at most half of the time. */
 static inline bool cost_favours_cpu(struct cost cost)
 {
     return 2 * cost.cpu <= cost.own;

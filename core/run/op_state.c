@@ -55,7 +55,7 @@ static struct op_form form_of(uint32_t op, const void *args)
     struct op_form form = { .op = op };
     for (uint32_t i = 0; i < op_rows[op].operand_count; i++) {
         const struct hw_tensor *t = operand_at(args, &op_rows[op].operands[i]);
-        form.dtype[i] = t->dtype | (t->layout ? PACKED : 0);
+        form.dtype[i] = t->dtype | (t->dtype != HW_NONE && t->layout ? PACKED : 0);
     }
     return form;
 }

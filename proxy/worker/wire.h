@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* wire.h - the protocol between the library and a worker process, in shared memory.
+/* wire.h - the protocol between hw_worker.so and a worker process, in shared memory. "The library"
+ * here is the process that has loaded hw_worker.so.
  *
  * A channel has a ring of calls, which the library writes, and one reply. Each queue has a channel
  * that one thread of the worker serves, so the calls of a queue stay in order. Two more channels

@@ -237,7 +237,7 @@ static void test_passed_over_by_probe(void **state)
     struct hw_context *context;
     char path[8192];
     size_t size;
-    /* What it needs: with a sanitizer, the run-time library instead of libc. */
+    /* A plugin with a sanitizer needs the sanitizer's library instead of libc. */
     static const char *const needed[] = { "libc.so.", "libasan.so.", "libtsan.so." };
     unsigned char *bytes = read_file(built("good"), &size), *name = NULL;
     (void)state;
@@ -392,6 +392,26 @@ static void test_lock(void **state)
     }
 }
 
+/* A lock that is a dangling link stops the plugin, also where its verdict is known without a lock. */
+static void test_dangling_lock(void **state)
+{
+    struct hw_context *context;
+    const struct hw_options options = { .flags = HW_OPEN_ANYWAY };
+    (void)state;
+    make_directory(lair("dangling"));
+    put_plugin(lair("dangling"), "good");
+    assert_int_equal(open_on(lair("dangling"), &options, &context), HW_OK);
+    hw_close(context);
+    assert_int_equal(symlink("/nonexistent/lock", lair("dangling/plugins.lock")), 0);
+    assert_int_equal(open_on(lair("dangling"), &options, &context), HW_OK);
+    json_t *json = report(context);
+    const json_t *entry = candidate(json, lair("dangling/hw_good.so"));
+    assert_string_equal(text_of(entry, "state"), "stopped");
+    assert_non_null(strstr(text_of(entry, "message"), "/plugins.lock"));
+    json_decref(json);
+    hw_close(context);
+}
+
 /* A plugin without hardware is tried only if the settings name its backend or its file. */
 static void test_idle(void **state)
 {
@@ -469,6 +489,7 @@ int main(void)
         cmocka_unit_test(test_default_rank),
         cmocka_unit_test(test_bad_path),
         cmocka_unit_test(test_lock),
+        cmocka_unit_test(test_dangling_lock),
         cmocka_unit_test(test_idle),
         cmocka_unit_test(test_replaced),
     };

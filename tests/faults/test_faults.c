@@ -50,9 +50,20 @@ static bool is_for_probe(const char *reason, const char *name)
 
 static bool inproc; /* this test runs without hw-probe */
 
+/* ThreadSanitizer has a thread of its own in hw-probe, which looks at what a plugin changes only
+ * while there are no others. */
+static bool is_unseen(const char *name)
+{
+#if defined(__SANITIZE_THREAD__)
+    return strncmp(name, "changes_", 8) == 0 && strcmp(name, "changes_environment") != 0;
+#else
+    return !name;
+#endif
+}
+
 static bool is_left_out(const char *reason, const char *name)
 {
-    return inproc && is_for_probe(reason, name);
+    return is_unseen(name) || (inproc && is_for_probe(reason, name));
 }
 
 struct fault {

@@ -13,7 +13,8 @@ if ! command -v "$program" >/dev/null; then
     echo "missing tool: clang-tidy"
     exit 77
 fi
-mapfile -t sources < <(sed -nE 's/.*"file": "(\.\.\/)+((core|examples|plugins|probe|proxy|tools|verify)\/.*\.c)".*/\2/p' \
+folders='core|examples|plugins|probe|proxy|tools|verify'
+mapfile -t sources < <(sed -nE "s/.*\"file\": \"(\.\.\/)+(($folders)\/.*\.c)\".*/\2/p" \
     "$build/compile_commands.json" | sort -u)
 if [ ${#sources[@]} -eq 0 ]; then
     echo "not applicable: the build directory is not in the tree"

@@ -41,9 +41,9 @@ enum { MOST_REPETITIONS = 1000000, MOST_SECONDS = 3600, UNNAMED = INT_MIN };
 static const struct manual manual = {
     .about =
         "hw bench - measure on this machine\n\n"
-        "  dispatch [OP...]  overhead of an op call over a direct call of the plugin's function:\n"
-        "                    the same call repeated, several shapes in turn, a struct that is\n"
-        "                    filled anew, and operands that move\n"
+        "  dispatch [OP...]  overhead of an op call over a direct call of the plugin's function,\n"
+        "                    or of its plan: the same call repeated, several shapes in turn, a\n"
+        "                    struct that is filled anew, and operands that move\n"
         "  open              opening and closing a context: in a new process, and again\n"
         "  copy              copies from host to device, on the device, and back; to and from\n"
         "                    each other device\n"

@@ -73,6 +73,7 @@ static bool examine_file(struct subject *subject)
     subject->verdict->locked = progress->locked = examined->locked;
     if (examined->depends)
         strcpy(progress->depends, examined->depends);
+    progress->examined = examined->depends != NULL;
     progress->phase = PHASE_START;
     subject_say(subject, "before it was loaded");
     return good;

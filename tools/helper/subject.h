@@ -29,6 +29,7 @@ struct progress {
     /* Before the plugin is loaded, the worker sets the members of struct verdict with these names,
      * for a verdict that the watcher gives in its place. */
     char depends[DEPENDS_BYTES];
+    bool examined; /* `depends` is complete */
     bool locked;
     /* Is counted up when a case of the admission test begins, and when it ends: odd while one is
      * under way, of this device of the plugin, this op and these dtypes. */

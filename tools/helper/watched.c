@@ -435,11 +435,12 @@ char *why_it_ended(struct watched *watched, enum reason *reason)
     return with_output(message_of_end(watched, reason), watched);
 }
 
-/* Memory that the plugin can write is not trusted: the library checks each line. */
+/* Memory that the plugin can write is not trusted: the library checks each line. If the process has
+ * ended before it was known on which files the verdict depends, the verdict is not kept. */
 static void take_depends(struct progress *progress, struct verdict *verdict)
 {
     progress->depends[sizeof progress->depends - 1] = '\0';
-    verdict->depends = strdup(progress->depends);
+    verdict->depends = progress->examined ? strdup(progress->depends) : NULL;
     verdict->locked = progress->locked;
 }
 

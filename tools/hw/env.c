@@ -30,7 +30,7 @@ static const struct meaning {
     { "HW_TRUST", "", "on: refuse files that other users can write to; off: load them" },
     { "HW_PROBE", "",
       "how a plugin is tried first: child, in a process of its own; full, likewise with all "
-      "cases of its ops, however long it takes; inproc, not at all" },
+      "cases of its ops, and more time for each; inproc, not at all" },
     { "HW_PROBE_TIMEOUT", "",
       "seconds that such a trial may take; `hw` also reports starts that take longer" },
     { "HW_THREADS", "the usable cores", "CPU threads; OMP_NUM_THREADS is used if not set" },

@@ -18,9 +18,9 @@ static const struct manual manual = {
     .about =
         "hw explain - how far each plugin file got, stage by stage\n\n"
         "Each file passes through the same stages: list (is it named like a plugin), filter (do\n"
-        "the settings want it), trust (who can write to it), preflight (is it sound; read, not\n"
-        "run), probe (does it run), bind (into the process). A file that stops has a reason and\n"
-        "a remedy.\n\n"
+        "the settings want it), trust (who can write to it), preflight (is it a plugin for this\n"
+        "machine; read, not run), match (does the system list its hardware), probe (is it sound,\n"
+        "does it run), bind (into the process). A file that stops has a reason and a remedy.\n\n"
         "With --op: whether the queue's device or the CPU computes a call on host memory, why,\n"
         "and the estimates that decide.",
     .arguments = "[OPTION...] [BACKEND|FILE.so]",
@@ -44,7 +44,8 @@ static const struct stage {
     { "list", "named like a plugin, and the first of its name" },
     { "filter", "wanted by the settings" },
     { "trust", "writable only by its owner or root" },
-    { "preflight", "a sound plugin for this machine, with everything that it needs" },
+    { "preflight",
+      "a plugin for this machine, by the beginning of its file and its manifest" },
     { "match", "the system lists hardware for it, or the settings name it" },
     { "probe", "loads, starts and lists its devices" },
     { "bind", "in use" },

@@ -4,7 +4,7 @@
 
 _hw_commands()
 {
-    hw --help | sed -nE 's/^  ([a-z]+)  .*/\1/p'
+    hw --help | sed -nE 's/^  ([a-z]+) +[a-z].*/\1/p' | grep -vx hw
 }
 
 _hw_devices()

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* plugin_show.c - see plugin_show.h. Files are read with the library's own reader. */
+/* plugin_show.c - see plugin_show.h. Files are read with hw-probe's reader. */
 #define _GNU_SOURCE
 #include "plugin_show.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* main.c - hw-worker: has one plugin in a process of its own, for the library, which starts it if
- * HW_WORKER names the plugin. core/open/child.h has the arguments; the answer, a verdict, goes to
- * descriptor 3, a socket, which first gives the memory for all that follows: proxy/worker/wire.h.
+/* main.c - hw-worker: has one plugin in a process of its own. hw_worker.so starts it, which the
+ * library loads if HW_WORKER names the plugin. core/open/child.h has the arguments; the answer, a
+ * verdict, goes to descriptor 3, a socket, which first gives the memory for all that follows:
+ * proxy/worker/wire.h.
  *
  * This process watches over that of the plugin, and ends it when the application ends. */
 #define _GNU_SOURCE
