@@ -570,14 +570,14 @@ struct hw_route_info {
  * computed, and the memory of the operands is not read.
  *
  * The CPU plugin computes a call whose operands are all in host memory that the queue's device
- * cannot read, if that is expected to be twice as fast as copying them to the device and back. This
- * applies only if the library itself chose the device: hw_device_default() returned it, neither
- * HW_BACKENDS nor HW_REQUIRE names its backend, and the application did not ask for it with
- * hw_device_find(), hw_device_import() or hw_queue_import(). Only choices made before the queue was
- * opened count: hw_device_find() before hw_queue_open() keeps all calls of the queue on its device.
- * Calls with tensors in buffers are never routed, nor are graphs, nor calls on a queue with
- * outstanding work; HW_FALLBACK=error never routes. hw_queue_calls() counts such calls as `routed`.
- * docs/routing.md has the rules.
+ * cannot read, if that is expected to be at least twice as fast as copying them to the device and
+ * back. This applies only if the library itself chose the device: hw_device_default() returned it,
+ * neither HW_BACKENDS nor HW_REQUIRE names its backend without a glob, and the application did not
+ * ask for it with hw_device_find(), hw_device_import() or hw_queue_import(). Only choices made
+ * before the queue was opened count: hw_device_find() before hw_queue_open() keeps all calls of the
+ * queue on its device. Calls with tensors in buffers are never routed, nor are graphs, nor calls on
+ * a queue with outstanding work; HW_FALLBACK=error never routes. hw_queue_calls() counts such calls
+ * as `routed`. docs/routing.md has the rules.
  *
  * Returns HW_INVALID where submitting the op would. */
 HW_EXPORT enum hw_status hw_queue_route(struct hw_queue *queue, uint32_t op,

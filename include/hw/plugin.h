@@ -29,8 +29,8 @@
  * - The host checks arguments before it calls: pointers are valid, extents and strides
  *   agree, an op's operands lie inside their buffers and on the device. It cannot check
  *   what lies in device memory (row numbers, lengths, positions): kernels must clamp them.
- * - The `op` of an op's function, and `args` of supports() and of nodes, have at least
- *   op_sizes[op] bytes. Fields that the host does not know are zero.
+ * - The `op` of an op's function, and `args` of supports(), of plans and of nodes, have at
+ *   least op_sizes[op] bytes. Fields that the host does not know are zero.
  * - An optional slot that is NULL means HW_UNSUPPORTED, unless noted otherwise.
  * - If an error makes a device unusable, that call and every later one on the device return
  *   HW_LOST. From then on every function returns promptly: wait, close and free must not
@@ -392,11 +392,14 @@ struct hw_plugin {
     uint32_t discards; /* 1: graph_build() knows HW_NODE_DISCARD */
     uint32_t reserved_end;
 
-    /* Plans: the work of an op's function that does not depend on addresses, done once. A plan
-     * belongs to its queue and serves every call of the op whose struct differs from `args` in
-     * nothing but `buffer`, `data` and `offset` of its tensors, and in the bytes of absent
-     * operands. plan_build() gets the first such call, computes nothing and keeps no pointer into
-     * `args`, nor any address. If it returns an error, the host calls the op's function instead.
+    /* Plans: the work of an op's function that does not depend on addresses, done once. A plugin
+     * sets all three slots or none; without them, every call uses the op's function.
+     *
+     * A plan belongs to its queue. It serves every call whose struct differs from `args` only in
+     * `buffer`, `data` and `offset` of its tensors, or in the bytes of absent operands.
+     * plan_build() gets one such call. It computes nothing, and keeps neither an address nor a
+     * pointer into `args`. If it returns an error, the host calls the op's function for these
+     * calls.
      *
      * plan_launch() does the same as the op's function, with the addresses in `args`, and returns
      * the same errors. `args` has the operands of the call, as the op's function would get them.
