@@ -392,7 +392,7 @@ static void test_lock(void **state)
     }
 }
 
-/* A lock that is a dangling link stops the plugin, also where its verdict is known without a lock. */
+/* A lock that is a dangling link stops the plugin, also if its verdict without a lock is known. */
 static void test_dangling_lock(void **state)
 {
     struct hw_context *context;
