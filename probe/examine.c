@@ -86,7 +86,7 @@ static bool missing(struct candidate *candidate, const char *library)
 static const char *in_application(const struct application *application, const char *name)
 {
     const size_t length = strlen(name);
-    for (uint32_t i = 0; i < application->library_count; i++) {
+    for (uint32_t i = 0; i < application->count; i++) {
         const char *library = application->libraries[i], *path = strchr(library, '/');
         if (!path)
             continue;

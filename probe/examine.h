@@ -13,7 +13,7 @@ struct application {
     bool elevated;                /* the process has elevated rights */
     const char *path;             /* of the plugin, as the application found it */
     const char *const *libraries; /* loaded there: see loaded_list() */
-    uint32_t library_count;
+    uint32_t count;               /* of the libraries */
 };
 
 struct examined {

@@ -4,6 +4,8 @@
 #define _DEFAULT_SOURCE
 #include "probe/witness.h"
 
+#include "base/alone.h"
+
 #include <fcntl.h>
 #include <float.h>
 #include <locale.h>
@@ -12,16 +14,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#if defined(__has_include)
-#if __has_include(<sys/single_threaded.h>)
-#include <sys/single_threaded.h>
-#define ALONE (__libc_single_threaded != 0)
-#endif
-#endif
-#ifndef ALONE
-#define ALONE false
-#endif
 
 static const int watched[] = { SIGINT,  SIGTERM, SIGSEGV, SIGBUS, SIGFPE,  SIGILL,
                                SIGABRT, SIGPIPE, SIGCHLD, SIGHUP, SIGALRM, SIGUSR1 };

@@ -5,20 +5,12 @@
 #define _POSIX_C_SOURCE 200809L
 #include "open/variables.h"
 
+#include "base/alone.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-
-#if defined(__has_include)
-#if __has_include(<sys/single_threaded.h>)
-#include <sys/single_threaded.h>
-#define ALONE (__libc_single_threaded != 0)
-#endif
-#endif
-#ifndef ALONE
-#define ALONE false
-#endif
 
 /* "NAME=value" texts, one after the other. */
 struct variables {

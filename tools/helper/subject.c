@@ -66,7 +66,7 @@ static bool examine_file(struct subject *subject)
                                              .elevated = request->settings.elevated,
                                              .path = request->found,
                                              .libraries = request->libraries,
-                                             .library_count = request->library_count };
+                                             .count = request->library_count };
     subject_say(subject, "while its libraries were examined");
     const bool good = examine(&application, subject->candidate, &subject->examined);
     subject->verdict->depends = examined->depends ? strdup(examined->depends) : NULL;
