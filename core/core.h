@@ -1,10 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* core.h - the structs that both halves of the library share: contexts, plugins, devices.
+/* core.h - the structs that all rooms of the library share: contexts, plugins, devices.
  *
- *   open/    from a file in a directory to a device: settings, the ladder, selection
- *   object/  readers of the beginning of plugin files, and of manifests
- *   run/     from a call to the device's work: checks, routing, memory, queues
- *   base/    messages, log, JSON, text, the operating system
+ * From a call to the device's work; these rooms see nothing of the rooms below:
+ *   call/      the ops: checks, remembered calls, queues, graphs, kernels of the application
+ *   route/     where a call goes: host memory, fallback, ops that a device does not get, copies
+ *   memory/    devices, pools, buffers, tensors, transfers
+ *
+ * From a file in a directory to a device:
+ *   settings/  variables and the configuration file
+ *   load/      the stages of a plugin's file, one file for each
+ *   cache/     verdicts of earlier starts
+ *   open/      hw_open(): the ladder of stages, selection, the report
+ *
+ * Below all: base/ (messages, log, JSON, text, the operating system), object/ (the beginning of a
+ * plugin's file, and its manifest).
  *
  * Nothing here knows a vendor. */
 #ifndef HW_CORE_H
@@ -40,23 +49,19 @@ struct plugin {
     struct candidate *_Atomic outcome;
     struct candidate *outcomes; /* the results of all binds, the latest first */
     bool apart;         /* HW_WORKER names it: it is loaded in a process of its own */
-    struct proxy proxy; /* open/proxy.h: unused unless the plugin is apart */
+    struct proxy proxy; /* load/proxy.h: unused unless the plugin is apart */
     void *library;      /* if not apart: from dlopen() */
     void *self;         /* from table.open() */
     bool started;       /* open() has succeeded, so close() must be called */
     struct hw_host host;
     char *cache_dir;          /* for host.cache_dir; "": no cache */
-    struct hw_plugin table;   /* empty slots are filled: see open/defaults.h */
+    struct hw_plugin table;   /* empty slots are filled: see load/defaults.h */
     struct hw_plugin_ops ops; /* likewise */
     int32_t rank;             /* this and the members below are always valid */
     struct hw_device *devices;
     struct plugin *next; /* in struct catalog */
 };
 
-/* Loads and starts the plugin unless that has been done (open/bind.c). Returns HW_NO_DEVICE, with
- * the reason, if the plugin can never be used. Returns HW_NO_MEMORY if memory or descriptors ran
- * out: a later call may succeed. Called with no lock held. */
-enum hw_status plugin_bind(struct plugin *plugin);
 static inline bool plugin_is_bound(const struct plugin *plugin)
 {
     return atomic_load_explicit(&plugin->bound, memory_order_acquire) == BOUND;
@@ -78,11 +83,11 @@ struct hw_device {
     struct hw_device_info info;
     pthread_mutex_t lock;     /* protects the members below while the device is woken */
     void *_Atomic impl;       /* the plugin's device; NULL: asleep; read at any time */
-    struct pool *pool;        /* run/pool.h; made when the device wakes */
+    struct pool *pool;        /* memory/pool.h; made when the device wakes */
     _Atomic int32_t lost;     /* HW_LOST once the device is lost */
     char *_Atomic why_lost;   /* the plugin's message about that; NULL: none yet */
     _Atomic uint64_t changes; /* see device_changed() */
-    /* Ops that are untested, or that the device does not compute: see run/op_state.h. */
+    /* Ops that are untested, or that the device does not compute: see route/op_state.h. */
     _Atomic uint32_t op_flags;
     struct op_state *op_states; /* protected by the context's lock */
     pthread_cond_t op_tested;   /* used with that lock */
@@ -92,11 +97,6 @@ struct hw_device {
     struct call_counts *closed_counts;
     struct hw_device *next; /* of the plugin */
 };
-
-struct op_form;
-/* Tests one form of an op that the admission test skipped, in hw-probe; withdraws the op if it
- * fails (open/admission.c). Called with no lock held. */
-void device_test(struct hw_device *device, const struct op_form *form);
 
 /* How the application got a device. A bit that is set stays set. */
 enum chosen {
@@ -116,9 +116,9 @@ struct unselected {
 struct catalog {
     struct catalog *previous; /* for hw_close(), which frees all */
     struct hw_context *context;
-    struct directory *directories; /* open/scan.h: the directories that were searched */
+    struct directory *directories; /* load/scan.h: the directories that were searched */
     struct candidate *candidates;  /* open/candidate.h: the files in these directories */
-    struct inventory *inventory;   /* open/match.h: the hardware; NULL if not yet read */
+    struct inventory *inventory;   /* load/match.h: the hardware; NULL if not yet read */
     struct plugin *plugins; /* the latest first, then the plugins of older catalogs */
     /* All devices that were ever selected, by the application's index. */
     struct hw_device **devices;
@@ -130,16 +130,22 @@ struct catalog {
     uint32_t unselected_count;
     /* With HW_OPEN_ANYWAY: the error that hw_open() would have returned; or NULL. */
     char *error;
-    char *key; /* open/key.c: the part of a verdict's key that all plugins share */
+    char *key; /* cache/key.c: the part of a verdict's key that all plugins share */
     /* Memory or descriptors ran out, so the catalog may be incomplete. */
     bool shortage;
 };
+
+struct op_form;
 
 struct hw_context {
     struct settings settings;
     struct log log;
     hw_start_fn start_fn;
     void *start_user;
+    /* The two ways from a call back to the plugin's file, set by hw_open(). */
+    enum hw_status (*bind)(struct plugin *plugin); /* open/first_use.h */
+    void (*test)(struct hw_device *device,
+                 const struct op_form *form); /* open/admission.h */
     /* In hw-probe and hw-worker: looks at a plugin between loading and starting it. */
     bool (*loaded_fn)(struct hw_context *context, struct candidate *candidate);
     uint32_t flags;
@@ -155,13 +161,13 @@ struct hw_context {
     /* With HW_OPEN_ANYWAY: the error in the settings that hw_open() would have returned. */
     char *open_error;
     struct selection *selection; /* open/select.h: the lists of the settings */
-    atomic_bool cache_told;  /* open/cache.c: the log has said why verdicts are not kept */
+    atomic_bool cache_told;  /* cache/cache.c: the log has said why verdicts are not kept */
     struct hw_queue *queues; /* all open queues */
     struct buffer *buffers;
     struct hw_event *events;
     struct hw_graph *graphs;
     struct hw_kernel *kernels;
-    struct fallback *fallbacks; /* run/fallback.c: each is reported once */
+    struct fallback *fallbacks; /* route/fallback.c: each is reported once */
 };
 
 /* The latest catalog. A function that reads several members calls this once, and so reads them all

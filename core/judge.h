@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* judge.h - the contract between the library and hw_shadow.so, which judges results for
  * HW_SHADOW: it has the tolerances of conformance. It is of the library's build and is installed
- * beside hw-probe. run/shadow.c loads it, verify/shadow.c implements it. */
+ * beside hw-probe. route/shadow.c loads it, verify/shadow.c implements it. */
 #ifndef HW_JUDGE_H
 #define HW_JUDGE_H
 

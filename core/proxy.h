@@ -2,7 +2,7 @@
 /* proxy.h - the contract between the library and a proxy: a shared object whose table stands in for
  * the table of a plugin, and whose driver is that plugin. A proxy is of the library's build and is
  * installed beside hw-probe. It exports hw_proxy_entry instead of hw_plugin_entry, so it is no
- * backend. open/proxy.c loads it. */
+ * backend. load/proxy.c loads it. */
 #ifndef HW_PROXY_H
 #define HW_PROXY_H
 
@@ -15,7 +15,7 @@ struct proxy {
 
     const char *stamp; /* the build of the library, to be compared first */
     const char *name;  /* of the backend */
-    /* The command that starts the plugin in hw-worker: open/child.h. */
+    /* The command that starts the plugin in hw-worker: load/probe.h. */
     char *const *arguments;
     uint32_t call_seconds;  /* HW_WORKER_TIMEOUT; 0: none */
     uint32_t close_seconds; /* HW_PROBE_TIMEOUT */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* settings.h - the settings of a context, as data. open/config.c reads them. */
+/* settings.h - the settings of a context, as data. settings/config.c reads them. */
 #ifndef HW_SETTINGS_H
 #define HW_SETTINGS_H
 

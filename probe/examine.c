@@ -5,9 +5,9 @@
 
 #include "base/platform.h"
 #include "base/text.h"
-#include "open/depends.h"
-#include "open/library.h"
-#include "open/trust.h"
+#include "cache/depends.h"
+#include "load/library.h"
+#include "load/trust.h"
 #include "probe/libraries.h"
 #include "probe/lock.h"
 

@@ -5,7 +5,7 @@
 #define HW_PROBE_EXAMINE_H
 
 #include "open/candidate.h"
-#include "probe/object.h"
+#include "probe/object/object.h"
 
 /* The application for which the plugin is tried. */
 struct application {
@@ -18,7 +18,7 @@ struct application {
 
 struct examined {
     struct object object;
-    char *depends; /* open/depends.h; NULL: the verdict cannot be kept */
+    char *depends; /* cache/depends.h; NULL: the verdict cannot be kept */
     bool locked;   /* plugins.lock lists it with this content */
 };
 

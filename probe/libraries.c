@@ -3,9 +3,9 @@
 #define _POSIX_C_SOURCE 200809L
 #include "probe/libraries.h"
 
-#include "base/loaded.h"
 #include "base/platform.h"
 #include "base/text.h"
+#include "load/loaded.h"
 
 #include <errno.h>
 #include <fcntl.h>

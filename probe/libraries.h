@@ -3,7 +3,7 @@
 #ifndef HW_PROBE_LIBRARIES_H
 #define HW_PROBE_LIBRARIES_H
 
-#include "probe/object.h"
+#include "probe/object/object.h"
 
 enum found {
     NOT_FOUND,

@@ -6,7 +6,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "probe/lock.h"
 
-#include "open/trust.h"
+#include "load/trust.h"
 #include "probe/digest.h"
 
 #include <errno.h>

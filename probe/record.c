@@ -3,10 +3,10 @@
 #define _POSIX_C_SOURCE 200809L
 #include "probe/record.h"
 
-#include "open/cache.h"
-#include "open/recall.h"
+#include "cache/cache.h"
+#include "cache/recall.h"
+#include "cache/turn.h"
 #include "open/registry.h"
-#include "open/turn.h"
 #include "probe/store.h"
 #include "probe/verdict_write.h"
 

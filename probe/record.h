@@ -4,8 +4,8 @@
 #ifndef HW_PROBE_RECORD_H
 #define HW_PROBE_RECORD_H
 
-#include "open/child.h"
-#include "open/verdict.h"
+#include "load/probe.h"
+#include "load/verdict.h"
 
 /* When the application started the probe, in seconds since 1970 by its clock, and for how many
  * seconds it has run. */

@@ -4,9 +4,9 @@
 #include "probe/store.h"
 
 #include "base/whole.h"
+#include "cache/key.h"
+#include "cache/turn.h"
 #include "object/manifest.h"
-#include "open/key.h"
-#include "open/turn.h"
 
 #include <dirent.h>
 #include <errno.h>

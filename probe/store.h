@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* store.h - writes entries of the cache that the library reads (open/cache.h). The candidate needs
+/* store.h - writes entries of the cache that the library reads (cache/cache.h). The candidate needs
  * only a name, a key and the path without links. */
 #ifndef HW_PROBE_STORE_H
 #define HW_PROBE_STORE_H
 
-#include "open/cache.h"
+#include "cache/cache.h"
 
 /* Stores a verdict: bytes, size, kind, outcome and `written`, which is now. Fills in the rest
  * even if storing fails. Returns whether it was stored. Does not store it if the plugin's file

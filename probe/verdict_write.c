@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* verdict_write.c - writes a verdict as bytes, and adds later results to one. open/verdict.c has
+/* verdict_write.c - writes a verdict as bytes, and adds later results to one. load/verdict.c has
  * the format. */
 #define _POSIX_C_SOURCE 200809L
 #include "probe/verdict_write.h"

@@ -3,7 +3,7 @@
 #ifndef HW_PROBE_VERDICT_WRITE_H
 #define HW_PROBE_VERDICT_WRITE_H
 
-#include "open/verdict.h"
+#include "load/verdict.h"
 
 /* Writes the verdict to memory that the caller frees. False if memory runs out or if the verdict
  * exceeds a limit. */

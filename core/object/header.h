@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* header.h - the beginning of a plugin file, read without executing or mapping it: what kind of
  * file it is, for which system and processor, whether it is complete, and its manifest. hw-probe
- * reads the rest (probe/object.h). Every offset, size and count is checked against the file's size
- * before it is used, and the bytes are copied, so a file that shrinks meanwhile causes an error and
- * not a signal. */
+ * reads the rest (probe/object/object.h). Every offset, size and count is checked against the
+ * file's size before it is used, and the bytes are copied, so a file that shrinks meanwhile causes
+ * an error and not a signal. */
 #ifndef HW_OBJECT_HEADER_H
 #define HW_OBJECT_HEADER_H
 

@@ -6,10 +6,10 @@
 #include "open/admission.h"
 
 #include "base/message.h"
-#include "open/child.h"
+#include "load/probe.h"
 #include "open/ladder.h"
 #include "open/registry.h"
-#include "run/op_state.h"
+#include "route/op_state.h"
 
 #include <stdlib.h>
 
@@ -212,7 +212,7 @@ static const struct verdict *try_only(struct hw_device *device, struct candidate
         return NULL;
     candidate->stage = STAGE_PROBE;
     say_testing(device);
-    child_test(device->context, candidate, only);
+    probe_form(device->context, candidate, only);
     return !candidate->reason && is_about(candidate, only->device) ? candidate->verdict
                                                                    : NULL;
 }
@@ -226,7 +226,7 @@ static void add_result(struct hw_device *device, const struct only *only,
     pthread_mutex_unlock(&context->lock);
 }
 
-void device_test(struct hw_device *device, const struct op_form *form)
+void admission_test(struct hw_device *device, const struct op_form *form)
 {
     const struct only only = { (uint32_t)device->index, *form };
     struct candidate *candidate = candidate_again(tested_candidate(device->plugin));

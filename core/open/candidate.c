@@ -3,7 +3,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "open/candidate.h"
 
-#include "open/verdict.h"
+#include "load/verdict.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -70,7 +70,7 @@ struct candidate {
     off_t size;
     struct timespec written;
     struct manifest *manifest; /* NULL until preflight has read it */
-    char *key;                 /* open/key.h; NULL: its verdict cannot be kept */
+    char *key;                 /* cache/key.h; NULL: its verdict cannot be kept */
     bool beside;               /* it may search for libraries beside itself */
     bool locked;        /* plugins.lock of its directory lists it with this content */
     bool later;         /* memory or descriptors ran out, so a retry may succeed */

@@ -9,16 +9,17 @@
 #include "base/list.h"
 #include "base/message.h"
 #include "base/platform.h"
+#include "load/proxy.h"
+#include "load/scan.h"
+#include "memory/buffer.h"
 #include "open/admission.h"
 #include "open/candidate.h"
-#include "open/config.h"
+#include "open/first_use.h"
 #include "open/ladder.h"
-#include "open/proxy.h"
 #include "open/rescan.h"
-#include "open/scan.h"
 #include "open/select.h"
-#include "run/buffer.h"
-#include "run/fallback.h"
+#include "route/fallback.h"
+#include "settings/config.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -135,6 +136,8 @@ static struct hw_context *create_context(const struct hw_options *options)
     pthread_mutex_init(&context->looking, NULL);
     pthread_mutex_init(&context->log.lock, NULL);
     context->generation = watch_forks();
+    context->bind = plugin_bind;
+    context->test = admission_test;
     if (!options)
         return context;
     context->flags = options->flags;

@@ -2,16 +2,16 @@
 /* explain.c - the report about a context, as JSON. docs/explain.md has the schema. */
 #include "base/fork.h"
 #include "base/json.h"
+#include "call/args.h"
+#include "call/queue.h"
+#include "load/match.h"
+#include "load/proxy.h"
+#include "load/scan.h"
+#include "load/verdict.h"
 #include "open/admission.h"
-#include "open/config.h"
-#include "open/inventory.h"
-#include "open/proxy.h"
 #include "open/registry.h"
-#include "open/scan.h"
-#include "open/verdict.h"
-#include "run/args.h"
-#include "run/fallback.h"
-#include "run/queue.h"
+#include "route/fallback.h"
+#include "settings/config.h"
 
 #include <stdio.h>
 #include <stdlib.h>

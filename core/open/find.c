@@ -4,6 +4,7 @@
 #include "base/argument.h"
 #include "base/fork.h"
 #include "base/message.h"
+#include "open/first_use.h"
 #include "open/select.h"
 
 #include <string.h>

@@ -4,22 +4,22 @@
 #include "open/ladder.h"
 
 #include "base/platform.h"
+#include "cache/depends.h"
+#include "cache/key.h"
+#include "cache/recall.h"
+#include "cache/turn.h"
+#include "load/bind.h"
+#include "load/match.h"
+#include "load/preflight.h"
+#include "load/probe.h"
+#include "load/scan.h"
+#include "load/start.h"
+#include "load/trust.h"
+#include "load/verdict.h"
 #include "open/admission.h"
-#include "open/child.h"
-#include "open/depends.h"
-#include "open/key.h"
-#include "open/load.h"
-#include "open/match.h"
-#include "open/preflight.h"
-#include "open/probe.h"
-#include "open/recall.h"
 #include "open/registry.h"
-#include "open/scan.h"
 #include "open/select.h"
-#include "open/trust.h"
-#include "open/turn.h"
-#include "open/variables.h"
-#include "open/verdict.h"
+#include "settings/variables.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -64,9 +64,9 @@ static bool load_and_start(struct hw_context *context, struct candidate *candida
                                                                       : STAGE_PROBE;
     say_start(context, candidate);
     struct variables *before = variables_keep();
-    bool good = climb_stage(context, candidate, STAGE_BIND, load) &&
+    bool good = climb_stage(context, candidate, STAGE_BIND, plugin_load) &&
                 climb_stage(context, candidate, STAGE_BIND, look_at_loaded) &&
-                climb_stage(context, candidate, starting, probe);
+                climb_stage(context, candidate, starting, plugin_start);
     variables_restore(before);
     say_started(context);
     if (good)
@@ -194,7 +194,7 @@ static void try_all(struct hw_context *context, struct candidate **list, size_t 
             turn_end(context, list[i]);
         else
             list[unknown++] = list[i];
-    child_probe(context, list, unknown);
+    probe_all(context, list, unknown);
     for (size_t i = 0; i < unknown; i++) {
         recall_dates(context, list[i]);
         turn_end(context, list[i]);

@@ -6,10 +6,10 @@
  *   trust      trust.c      who could have written the file?
  *   preflight  preflight.c  is it a plugin for this system? (The file is read, not run: object/)
  *   match      match.c      does the system list hardware for it?
- *   probe      child.c      does it start in a process of its own, and which devices has it?
- *   bind       bind.c       when one of its devices is first used:
- *              load.c       load it into this process
- *              probe.c      start it here
+ *   probe      probe.c      does it start in a process of its own, and which devices has it?
+ *   bind       first_use.c  when one of its devices is first used:
+ *              bind.c       load it into this process
+ *              start.c      start it here
  *
  * A candidate that stops at a stage gets a reason (reasons.def), a message and a remedy. */
 #ifndef HW_OPEN_LADDER_H

@@ -5,9 +5,9 @@
 
 #include "base/message.h"
 #include "base/text.h"
+#include "load/scan.h"
+#include "load/verdict.h"
 #include "open/registry.h"
-#include "open/scan.h"
-#include "open/verdict.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,10 +5,10 @@
 #include "base/argument.h"
 #include "base/fork.h"
 #include "base/message.h"
-#include "open/verdict.h"
-#include "run/device.h"
-#include "run/op_state.h"
-#include "run/pool.h"
+#include "load/verdict.h"
+#include "memory/device.h"
+#include "memory/pool.h"
+#include "route/op_state.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -214,34 +214,6 @@ void registry_drop(struct plugin *plugin)
 }
 
 /* ---- for applications ---- */
-
-uint32_t hw_device_count(struct hw_context *context)
-{
-    return context ? catalog_of(context)->device_count : 0;
-}
-
-struct hw_device *hw_device_at(struct hw_context *context, uint32_t index)
-{
-    const struct catalog *found = context ? catalog_of(context) : NULL;
-    return found && index < found->device_count ? found->devices[index] : NULL;
-}
-
-/* Binds plugins, so that a plugin that cannot be used is skipped, as in hw_open(). */
-struct hw_device *hw_device_default(struct hw_context *context)
-{
-    const struct catalog *found = context ? catalog_of(context) : NULL;
-    const bool any = found && !forked(context->generation) &&
-                     context->settings.fallback != FALLBACK_ERROR;
-    struct hw_device *device = found && found->order_count ? found->order[0] : NULL;
-    for (uint32_t i = 0; any && i < found->order_count; i++)
-        if (!plugin_bind(found->order[i]->plugin)) {
-            device = found->order[i];
-            break;
-        }
-    if (device)
-        atomic_fetch_or(&device->chosen, CHOSEN_BY_DEFAULT);
-    return device;
-}
 
 const char *hw_device_name(struct hw_device *device)
 {

@@ -8,15 +8,15 @@
 #include "base/argument.h"
 #include "base/fork.h"
 #include "base/message.h"
+#include "load/bind.h"
+#include "load/match.h"
+#include "load/scan.h"
+#include "load/verdict.h"
 #include "open/admission.h"
 #include "open/context.h"
-#include "open/inventory.h"
 #include "open/ladder.h"
-#include "open/load.h"
 #include "open/pick.h"
 #include "open/registry.h"
-#include "open/scan.h"
-#include "open/verdict.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,10 +6,11 @@
 
 #include "base/message.h"
 #include "base/text.h"
-#include "open/config.h"
+#include "load/proxy.h"
+#include "load/scan.h"
+#include "open/first_use.h"
 #include "open/pick.h"
-#include "open/proxy.h"
-#include "open/scan.h"
+#include "settings/config.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -15,7 +15,7 @@ fnv1a()
     printf -v hash %016x "$sum"
 }
 
-# entry NAME OUTCOME KIND WRITTEN EXPIRES: a verdict as core/open/cache.h describes it.
+# entry NAME OUTCOME KIND WRITTEN EXPIRES: a verdict as core/cache/cache.h describes it.
 entry()
 {
     local key=$'file 1:2 3 bytes 4.5 6.7 /a directory/hw_'$1$'.so\nversion 1\n'

@@ -2,7 +2,7 @@
 /* calls.c - see calls.h. */
 #include "calls.h"
 
-#include "run/queue.h"
+#include "call/queue.h"
 
 static float memory[1 << 14];
 static size_t used;

@@ -3,7 +3,7 @@
 #ifndef HW_CALLS_H
 #define HW_CALLS_H
 
-#include "run/ops.h"
+#include "call/ops.h"
 #include "world.h"
 
 /* Creates a tensor of these extents in one block of host memory. `first` puts it at the start of

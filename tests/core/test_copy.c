@@ -2,7 +2,7 @@
 /* test_copy.c - hw_copy() between any two of: the host, the CPU's memory, and two
  * devices of a plugin that cannot copy between them; with strides, conversion and
  * slices. */
-#include "run/queue.h"
+#include "call/queue.h"
 #include "world.h"
 
 static struct world w;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* test_cost.c - calls on host memory that the CPU computes because it is expected to be faster:
  * which calls, of which queues. tests/plugins/distant.c is the device. */
-#include "run/cost.h"
-#include "run/queue.h"
+#include "call/queue.h"
+#include "route/cost.h"
 #include "world.h"
 
 /* ---- a context whose default device is the distant one ---- */

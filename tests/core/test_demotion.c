@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test_demotion.c - an op that fails on submission is not tried on that device again, by any queue
  * or graph, until hw_device_reset(). */
-#include "run/queue.h"
+#include "call/queue.h"
 #include "sum.h"
 
 #include <stdio.h>

@@ -2,7 +2,7 @@
 /* test_fallback.c - an op that the first device cannot compute, or whose driver call
  * failed, is computed by another device: correctly, counted and logged. Also the ops
  * that must not be computed a second time. */
-#include "run/queue.h"
+#include "call/queue.h"
 #include "world.h"
 
 /* ---- fallback to another device ---- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* test_fields.c - the op table at run time: numbers by name, and the fields of each struct. */
-#include "run/ops.h"
+#include "call/ops.h"
 #include "world.h"
 
 static struct hw_field_info field(uint32_t op, uint32_t index)

@@ -2,7 +2,7 @@
 /* test_loaded.c - one thread lists the libraries of the process while another one forks: the child
  * can list its own. */
 #define _GNU_SOURCE
-#include "base/loaded.h"
+#include "load/loaded.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

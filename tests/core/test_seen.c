@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* test_seen.c - the quick check of repeated calls (run/seen.h): it must recognise them, and never
+/* test_seen.c - the quick check of repeated calls (call/seen.h): it must recognise them, and never
  * accept a call that the full check rejects. */
 #define _POSIX_C_SOURCE 200809L
 #include "calls.h"
 
 #include "base/message.h"
-#include "run/check.h"
-#include "run/device.h"
-#include "run/queue.h"
-#include "run/seen.h"
+#include "call/check.h"
+#include "call/queue.h"
+#include "call/seen.h"
+#include "memory/device.h"
 
 #include <sys/wait.h>
 #include <unistd.h>

@@ -2,7 +2,7 @@
 /* test_shadow.c - HW_SHADOW: one of N calls of each op is compared with the CPU plugin. A wrong op
  * is withdrawn and the caller gets the right result; a correct op is kept. */
 #define _POSIX_C_SOURCE 200809L
-#include "run/queue.h"
+#include "call/queue.h"
 #include "sum.h"
 
 /* ---- a world that compares ---- */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* test_transfer.c - the library's calls of a plugin's transfer(): between which places, and how
  * often. */
-#include "run/queue.h"
-#include "run/transfer.h"
+#include "call/queue.h"
+#include "memory/transfer.h"
 #include "world.h"
 
 static struct world w;

@@ -5,7 +5,7 @@
  * more of them: it finds zeros in the fields that the library does not know. The applications here
  * pass structs that are shorter or longer than the library's. */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
-#include "run/ops.h"
+#include "call/ops.h"
 #include "world.h"
 
 #include <dlfcn.h>

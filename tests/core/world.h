@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* world.h - shared by the tests of core/run: a context with the CPU and the test devices
+/* world.h - shared by the tests of calls: a context with the CPU and the test devices
  * with separate memory, and short functions for tensors and expectations. */
 #ifndef HW_WORLD_H
 #define HW_WORLD_H

@@ -3,10 +3,10 @@
 #define _GNU_SOURCE
 #include "cache_world.h"
 
-#include "open/config.h"
-#include "open/key.h"
-#include "open/preflight.h"
-#include "open/trust.h"
+#include "cache/key.h"
+#include "load/preflight.h"
+#include "load/trust.h"
+#include "settings/config.h"
 
 #include "fixture.h" /* after those: cmocka has a macro fail */
 

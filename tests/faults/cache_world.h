@@ -4,8 +4,8 @@
 #ifndef CACHE_WORLD_H
 #define CACHE_WORLD_H
 
-#include "open/cache.h"
-#include "open/key.h"
+#include "cache/cache.h"
+#include "cache/key.h"
 #include "probe/store.h"
 
 #include <stdbool.h>

@@ -4,9 +4,9 @@
 #define _GNU_SOURCE
 #include "cache_world.h"
 
-#include "base/loaded.h"
-#include "open/config.h"
-#include "open/depends.h"
+#include "cache/depends.h"
+#include "load/loaded.h"
+#include "settings/config.h"
 
 #include "fixture.h" /* after those: cmocka has a macro fail */
 

@@ -4,7 +4,7 @@
 #define _GNU_SOURCE
 #include "cache_world.h"
 
-#include "open/turn.h"
+#include "cache/turn.h"
 
 #include "fixture.h" /* after those: cmocka has a macro fail */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test_cuts.c - a good plugin truncated at every length is rejected, because the
  * system's loader would crash on it; the complete file is accepted. */
-#include "probe/object.h"
+#include "probe/object/object.h"
 
 #include <stdio.h>
 #include <stdlib.h>

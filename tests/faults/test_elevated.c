@@ -11,7 +11,7 @@
  * It links the library's objects, because the dynamic loader ignores relative library paths in such
  * a program. */
 #define _GNU_SOURCE
-#include "open/config.h"
+#include "settings/config.h"
 
 #include <ftw.h>
 #include <stdarg.h>

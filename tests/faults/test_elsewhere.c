@@ -2,7 +2,7 @@
 /* test_elsewhere.c - library search on Windows and macOS: each row is one search, with all its
  * places in order. The letter before a place is its base: R the root, O the object's directory, P
  * the program's. */
-#include "probe/elsewhere.h"
+#include "probe/object/elsewhere.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -4,7 +4,7 @@
  * changed. */
 #define _POSIX_C_SOURCE 200809L
 #include "object/manifest.h"
-#include "probe/object.h"
+#include "probe/object/object.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

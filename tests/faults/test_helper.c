@@ -4,8 +4,8 @@
  * beside them. */
 #define _GNU_SOURCE
 /* Before cmocka, which defines a macro with the name of one of its functions. */
-#include "open/child.h"
-#include "open/verdict.h"
+#include "load/probe.h"
+#include "load/verdict.h"
 #include "worker/link.h"
 
 #include "fixture.h"

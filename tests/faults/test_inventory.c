@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* test_inventory.c - the hardware that the system lists, read from a directory of the test. */
 #define _GNU_SOURCE
+#include "load/match.h"
 #include "object/manifest.h"
-#include "open/inventory.h"
 
 #include "fixture.h" /* after those: cmocka has a macro fail */
 

@@ -3,7 +3,7 @@
  * groups, modes, access control lists and links, of files and of their parent directories, for root
  * and for another user. */
 #define _GNU_SOURCE
-#include "open/trust.h"
+#include "load/trust.h"
 
 #include "fixture.h"
 #include "permissions.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test_verdict.c - what a probe found, as bytes and back. With arguments, writes the verdicts
  * to files instead: the corpus of tests/fuzz. */
-#include "open/verdict.h"
+#include "load/verdict.h"
 #include "probe/verdict_write.h"
 
 #include "open/registry.h"

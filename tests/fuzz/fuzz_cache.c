@@ -2,7 +2,7 @@
 /* fuzz_cache.c - entries of the verdict cache with arbitrary bytes: unchanged, and with a correct
  * checksum, so that the rest is read as well. */
 #include "base/hash.h"
-#include "open/cache.h"
+#include "cache/cache.h"
 
 #include <stdio.h>
 #include <stdlib.h>

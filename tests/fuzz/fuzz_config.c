@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* fuzz_config.c - configuration files of arbitrary bytes, whose values are then applied
  * as settings. */
-#include "open/config_file.h"
-#include "open/config_value.h"
+#include "settings/config_file.h"
+#include "settings/config_value.h"
 
 #include <stdlib.h>
 #include <string.h>

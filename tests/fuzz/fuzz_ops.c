@@ -7,7 +7,7 @@
  * choose one of two buffers, or host memory. Each struct is submitted three times: first, repeated,
  * and with the operands moved. */
 #define _GNU_SOURCE
-#include "run/queue.h"
+#include "call/queue.h"
 
 #include <limits.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* fuzz_verdict.c - the reply of a probe, of arbitrary bytes. */
+#include "load/verdict.h"
 #include "open/registry.h"
-#include "open/verdict.h"
 #include "probe/verdict_write.h"
 
 #include <stdlib.h>

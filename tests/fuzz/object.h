@@ -6,8 +6,8 @@
 #define FUZZ_OBJECT_H
 
 #include "object/manifest.h"
-#include "probe/elsewhere.h"
-#include "probe/object.h"
+#include "probe/object/elsewhere.h"
+#include "probe/object/object.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -14,7 +14,7 @@
  * Usage: test_load [-n COUNT] PLUGIN...   -n: this many changes per plugin, evenly
  * spread (default: all) */
 #define _GNU_SOURCE
-#include "probe/object.h"
+#include "probe/object/object.h"
 
 #include <dlfcn.h>
 #include <elf.h>

@@ -42,7 +42,7 @@ function may_see(source, header, own)
     # They stand alone, and are compiled into whatever needs them.
     if (header ~ /^core\/base\/(whole|write_size)\.h$/ && own ~ /^(plugin .*|tools (hw|command))$/)
         return 1
-    if (header ~ /^(core\/object\/(header|manifest)|probe\/(digest|elsewhere|object))\.h$/ && own == "tools hw")
+    if (own == "tools hw" && header ~ /^(core\/object\/(header|manifest)|probe\/(digest|object\/[a-z]+))\.h$/)
         return 1
     if (own == "tests")
         return 1
@@ -55,14 +55,14 @@ function may_see(source, header, own)
         return header ~ /^(examples|include\/hw)\// || header ~ /^plugins\/common\/(rows|slots)\.h$/
     if (own == "kernels")
         return header ~ /^kernels\//
-    # base and object stand alone; core/*.h is what both halves work on.
+    # base and object stand alone; core/*.h is shared by all rooms. A call sees nothing of the way of a plugin file.
     if (own == "core base")
         return header ~ /^(core\/base|include\/hw)\//
     if (own == "core object")
         return header ~ /^(core\/object|core\/base|include\/hw)\//
-    if (own == "core run")
-        return header ~ /^(core\/run|core\/base|include\/hw)\// || header ~ /^core\/[a-z]+\.h$/
-    if (own == "core open")
+    if (own ~ /^core (call|route|memory)$/)
+        return header ~ /^(core\/(call|route|memory|base)|include\/hw)\// || header ~ /^core\/[a-z]+\.h$/
+    if (own ~ /^core (settings|load|cache|open)$/)
         return header ~ /^(core|include\/hw)\//
     if (own == "verify")
         return header ~ /^(verify|include\/hw)\// || header == "core/judge.h"

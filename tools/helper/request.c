@@ -5,8 +5,8 @@
 
 #include "base/platform.h"
 #include "base/process.h"
-#include "open/config.h"
-#include "open/config_value.h"
+#include "settings/config.h"
+#include "settings/config_value.h"
 
 #include <errno.h>
 #include <fcntl.h>

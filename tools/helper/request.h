@@ -4,7 +4,7 @@
 #ifndef HELPER_REQUEST_H
 #define HELPER_REQUEST_H
 
-#include "open/child.h"
+#include "load/probe.h"
 
 /* Which plugin, and how: from the arguments. */
 struct request {
@@ -30,7 +30,7 @@ static inline bool request_is_patient(const struct request *request)
     return request->has_only || request->settings.probe_full;
 }
 
-/* The arguments of open/child.h. False if they make no sense. */
+/* The arguments of load/probe.h. False if they make no sense. */
 bool request_read(struct request *request, int count, char **arguments);
 
 /* Orphans of the plugin become children of this process, and it has no other files than those that

@@ -4,13 +4,13 @@
 #include "subject.h"
 
 #include "base/fork.h"
+#include "call/args.h"
+#include "load/bind.h"
+#include "load/scan.h"
 #include "open/context.h"
 #include "open/ladder.h"
-#include "open/load.h"
-#include "open/scan.h"
 #include "open/select.h"
 #include "probe/witness.h"
-#include "run/args.h"
 
 #include <stdarg.h>
 #include <stdio.h>

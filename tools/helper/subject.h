@@ -4,9 +4,9 @@
 #ifndef HELPER_SUBJECT_H
 #define HELPER_SUBJECT_H
 
-#include "open/depends.h"
+#include "cache/depends.h"
+#include "load/verdict.h"
 #include "open/registry.h"
-#include "open/verdict.h"
 #include "probe/examine.h"
 #include "request.h"
 

@@ -7,7 +7,7 @@
 #include "base/platform.h"
 #include "base/process.h"
 #include "base/text.h"
-#include "open/child.h"
+#include "load/probe.h"
 #include "probe/verdict_write.h"
 
 #include <dirent.h>

@@ -7,7 +7,7 @@
 #include "command/output.h"
 
 #include "object/manifest.h"
-#include "probe/object.h"
+#include "probe/object/object.h"
 
 #include <hw/plugin.h>
 

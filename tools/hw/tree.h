@@ -4,7 +4,7 @@
 #ifndef HW_TOOL_TREE_H
 #define HW_TOOL_TREE_H
 
-#include "probe/elsewhere.h"
+#include "probe/object/elsewhere.h"
 
 #include <limits.h>
 

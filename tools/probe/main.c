@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* main.c - hw-probe: tries one plugin for the library, which starts it when a plugin has no verdict
- * or an op has to be tested, and keeps the verdict in the cache. core/open/child.h has the
+ * or an op has to be tested, and keeps the verdict in the cache. core/load/probe.h has the
  * arguments; the reply, a verdict, goes to descriptor 3. */
 #define _GNU_SOURCE
 #include "base/platform.h"
-#include "open/child.h"
+#include "load/probe.h"
 #include "probe/record.h"
 #include "probe/verdict_write.h"
 #include "watch.h"

@@ -5,7 +5,7 @@
 #include "watch.h"
 
 #include "base/process.h"
-#include "open/child.h"
+#include "load/probe.h"
 #include "probe/verdict_write.h"
 #include "watched.h"
 

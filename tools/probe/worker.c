@@ -6,11 +6,11 @@
 
 #include "base/message.h"
 #include "base/platform.h"
+#include "call/args.h"
+#include "memory/device.h"
 #include "open/ladder.h"
 #include "open/registry.h"
-#include "run/args.h"
-#include "run/device.h"
-#include "run/op_state.h"
+#include "route/op_state.h"
 
 #include "verify.h"
 

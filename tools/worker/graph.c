@@ -4,7 +4,7 @@
 #include "server.h"
 
 #include "base/message.h"
-#include "run/ops.h"
+#include "call/ops.h"
 
 #include <stdlib.h>
 #include <string.h>

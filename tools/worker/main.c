@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* main.c - hw-worker: has one plugin in a process of its own. hw_worker.so starts it, which the
- * library loads if HW_WORKER names the plugin. core/open/child.h has the arguments; the answer, a
+ * library loads if HW_WORKER names the plugin. core/load/probe.h has the arguments; the answer, a
  * verdict, goes to descriptor 3, a socket, which first gives the memory for all that follows:
  * proxy/worker/wire.h.
  *
@@ -9,7 +9,7 @@
 #include "base/platform.h"
 #include "base/process.h"
 #include "base/text.h"
-#include "open/child.h"
+#include "load/probe.h"
 #include "probe/verdict_write.h"
 #include "server.h"
 #include "watched.h"

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT */
+/* ops.c - the path of every call: a check, then one indirect call across the boundary. No lock,
+ * no allocation, no string.
+ *
+ * seen.h recognises a call like an earlier one. check.c checks all other calls in full. A call that
+ * the plugin cannot take as it is goes to route.c. */
+#include "call/ops.h"
+
+#include "base/argument.h"
+#include "base/fork.h"
+#include "base/likely.h"
+#include "call/args.h"
+#include "call/check.h"
+#include "call/queue.h"
+#include "call/seen.h"
+#include "route/copy.h"
+#include "route/fallback.h"
+#include "route/op_state.h"
+#include "route/route.h"
+
+/* ---- the table ---- */
+
+#define T(op, field, role) { #field, offsetof(struct hw_##op, field), HW_ROLE_##role },
+#define X(NAME, name)                                                                      \
+    static int32_t call_##name(struct hw_queue *queue, const void *args)                   \
+    {                                                                                      \
+        return queue->ops.name(queue->device_impl, queue->impl, args);                     \
+    }                                                                                      \
+    static const struct operand_row operands_##name[] = { HW_OPERANDS_##NAME(T) };         \
+    _Static_assert(OPERANDS_##name <= MAX_OPERANDS,                                        \
+                   #name ": more operands than MAX_OPERANDS");
+HW_OPS(X)
+#undef X
+#undef T
+
+/* Masks of operands, by bit number: outputs, optional operands, operands that may be packed. */
+#define BIT(is, op, field)   | (uint32_t)(is) << OPERAND_##op##_##field
+#define OUT(op, field, role) BIT(HW_ROLE_##role >= HW_ROLE_OUT, op, field)
+#define OPT(op, field, role)                                                               \
+    BIT(HW_ROLE_##role == HW_ROLE_OPT_IN || HW_ROLE_##role == HW_ROLE_OPT_OUT, op, field)
+#define PACK(op, field, role) BIT(HW_ROLE_##role == HW_ROLE_WEIGHT, op, field)
+#define X(NAME, name)                                                                      \
+    enum {                                                                                 \
+        WRITTEN_##name = 0 HW_OPERANDS_##NAME(OUT),                                        \
+        OPTIONAL_##name = 0 HW_OPERANDS_##NAME(OPT),                                       \
+        WEIGHTS_##name = 0 HW_OPERANDS_##NAME(PACK)                                        \
+    };
+HW_OPS(X)
+#undef X
+#undef PACK
+#undef OPT
+#undef OUT
+#undef BIT
+
+const struct op_row op_rows[HW_OP_COUNT] = {
+#define X(NAME, name)                                                                      \
+    { .size = sizeof(struct hw_##name),                                                    \
+      .operand_count = OPERANDS_##name,                                                    \
+      .written = WRITTEN_##name,                                                           \
+      .optional = OPTIONAL_##name,                                                         \
+      .weights = WEIGHTS_##name,                                                           \
+      .operands = operands_##name,                                                         \
+      .call = call_##name },
+    HW_OPS(X)
+#undef X
+};
+
+/* ---- the call ---- */
+
+/* Counts a call that the plugin took, or handles the error. */
+static inline enum hw_status finish(struct hw_queue *queue, uint32_t op, const void *args,
+                                    int32_t answer)
+{
+    if (unlikely(answer))
+        return submit_failed(queue, op, args, answer);
+    count(&queue->calls[op].calls, 1);
+    return HW_OK;
+}
+
+/* Submits a call that is like the remembered one. */
+HOT enum hw_status take(struct hw_queue *queue, const struct seen_call *seen,
+                        const void *args)
+{
+    const uint32_t op = seen->op;
+    queue->args = args;
+    const int32_t answer = likely(seen->plan != NULL)
+                               ? queue->plan_launch(queue->impl, seen->plan, args)
+                               : op_rows[op].call(queue, args);
+    return finish(queue, op, queue->args, answer);
+}
+
+/* ---- the full check ---- */
+
+/* Submits a call that the plugin can take as it is, and remembers it if that is possible. */
+static enum hw_status submit_first(struct hw_queue *queue, const void *args,
+                                   const struct check *check)
+{
+    const struct seen_call *seen = NULL;
+    if (plugin_has(queue->device->plugin, check->op)) /* otherwise a transfer may copy */
+        seen = seen_add(queue, args, check);
+    return seen ? take(queue, seen, args)
+                : finish(queue, check->op, args, op_rows[check->op].call(queue, args));
+}
+
+enum hw_status submit_whole(struct hw_queue *queue, uint32_t op, const void *args)
+{
+    struct check check = { .device = queue->device,
+                           .impl = queue->device_impl,
+                           .op = op,
+                           .traits = TRAIT_ALWAYS };
+    const enum hw_status status = check_call(args, &check);
+    if (status)
+        return status;
+    if (!(check.traits & TRAIT_EMPTY) && admit(queue->device, op, args))
+        check.traits |= TRAIT_REJECTED;
+    return check.traits & queue->cold_traits[op] ? route(queue, op, args, check.traits)
+                                                 : submit_first(queue, args, &check);
+}
+
+const void *submit_begin(struct hw_queue *queue, const struct given *given,
+                         union any_op *copy, enum hw_status *status)
+{
+    if ((*status = queue_ready(queue, "hw_submit")))
+        return NULL;
+    queue_refresh(queue);
+    return args_of_size(given->op, given->args, given->size, copy, status);
+}
+
+static __attribute__((noinline)) enum hw_status
+submit_checked(struct hw_queue *queue, uint32_t op, const void *args, size_t size)
+{
+    union any_op copy;
+    enum hw_status status;
+    args = submit_begin(queue, &(struct given){ op, args, size }, &copy, &status);
+    return args ? submit_whole(queue, op, args) : status;
+}
+
+/* A copy may need no op, so it has a function of its own. */
+static submit_any *checked_for(uint32_t op)
+{
+    return op == HW_OP_COPY ? submit_copy : submit_checked;
+}
+
+/* ---- the quick look ---- */
+
+static inline bool usable(const struct hw_queue *queue)
+{
+    return !forked(atomic_load_explicit(&queue->generation, memory_order_relaxed)) &&
+           !atomic_load_explicit(&queue->device->lost, memory_order_relaxed);
+}
+
+/* Whether the struct may be read as the library's own. A struct of another size may have any
+ * alignment. */
+HOT bool can_look(const void *args, size_t size, size_t own)
+{
+    return likely(args != NULL) && likely(size == own) &&
+           likely((uintptr_t)args % _Alignof(union any_op) == 0);
+}
+
+/* Handles calls that the first look does not recognise. If the call is like the second call of its
+ * slot, that one becomes the first. */
+static __attribute__((noinline)) enum hw_status
+submit_unlike(struct hw_queue *queue, uint32_t op, const void *args, size_t size)
+{
+    const bool looks = can_look(args, size, op_rows[op].size) && usable(queue);
+    for (uint32_t way = 0; way < SEEN_WAYS && looks; way++) {
+        struct seen_call *seen = seen_in(queue, way, op, args);
+        if (!seen || !is_like(queue, seen, args, &op_rows[op]))
+            continue;
+        if (way)
+            seen_swap(&queue->seen, seen->slot);
+        return take(queue, seen, args);
+    }
+    return checked_for(op)(queue, op, args, size);
+}
+
+/* Handles calls after a change of the device or a fork. */
+static __attribute__((noinline)) enum hw_status submit_after(struct hw_queue *queue,
+                                                             uint32_t op, const void *args)
+{
+    /* Read before usable(): a device that is lost afterwards has another stamp. */
+    const uint64_t stamp = stamp_of(queue, memory_order_acquire);
+    if (usable(queue))
+        queue->usable = stamp;
+    return submit_unlike(queue, op, args, op_rows[op].size);
+}
+
+/* Handles a call that may be like the remembered one: if it is, its addresses are remembered. */
+static __attribute__((noinline)) enum hw_status
+submit_followed(struct hw_queue *queue, struct seen_call *seen, const void *args)
+{
+    /* Read before usable(): a device that is lost afterwards has another stamp. */
+    const uint64_t stamp = stamp_of(queue, memory_order_acquire);
+    seen->rest = -1;
+    if (!usable(queue) || !is_like(queue, seen, args, &op_rows[seen->op]))
+        return submit_unlike(queue, seen->op, args, op_rows[seen->op].size);
+    follow(seen, args, stamp);
+    return take(queue, seen, args);
+}
+
+/* Handles a call that may have the form of the remembered one and other addresses. */
+static __attribute__((noinline)) enum hw_status
+submit_moved(struct hw_queue *queue, struct seen_call *seen, const void *args)
+{
+    if (unlikely(is_followed(seen)))
+        return submit_followed(queue, seen, args);
+    if (unlikely(stamp_of(queue, memory_order_relaxed) != queue->usable))
+        return submit_after(queue, seen->op, args);
+    return is_like(queue, seen, args, &op_rows[seen->op])
+               ? take(queue, seen, args)
+               : submit_unlike(queue, seen->op, args, op_rows[seen->op].size);
+}
+
+static enum hw_status submit_seen(struct hw_queue *queue, uint32_t op, const void *args,
+                                  size_t size)
+{
+    const struct op_row *row = &op_rows[op];
+    struct seen_call *seen = can_look(args, size, row->size) ? seen_in(queue, 0, op, args)
+                                                             : NULL;
+    if (unlikely(!seen))
+        return submit_unlike(queue, op, args, size);
+    return likely(stamp_of(queue, memory_order_relaxed) == seen->stamp) &&
+                   likely(same_call(seen, args, row))
+               ? take(queue, seen, args)
+               : submit_moved(queue, seen, args);
+}
+
+submit_any *submit_for(uint32_t op, bool looks)
+{
+    return looks ? submit_seen : checked_for(op);
+}
+
+enum hw_status hw_submit(struct hw_queue *queue, uint32_t op, const void *args, size_t size)
+{
+    if (unlikely(!queue))
+        return fail_null("hw_submit", "queue");
+    return likely(op < HW_OP_COUNT) ? queue->submit[op](queue, op, args, size)
+                                    : submit_checked(queue, op, args, size);
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/* ops.h - the op table as data: structs, operands, and the functions of each op. */
+#ifndef HW_CALL_OPS_H
+#define HW_CALL_OPS_H
+
+#include <hw/hw.h>
+
+#include <stdbool.h>
+
+struct operand_row {
+    const char *name;
+    uint32_t offset; /* of the tensor in the op's struct */
+    enum hw_role role;
+};
+
+#define MAX_OPERANDS 8
+
+/* An op on operands of these dtypes, in the order of its operands; HW_NONE: absent. */
+struct op_form {
+    uint32_t op; /* enum hw_op */
+    int32_t dtype[MAX_OPERANDS];
+};
+
+/* Room for any op's struct. */
+union any_op {
+#define X(NAME, name) struct hw_##name name;
+    HW_OPS(X)
+#undef X
+};
+
+/* OPERAND_silu_x and so on: an operand's number within its op. */
+#define T(op, field, role) OPERAND_##op##_##field,
+#define X(NAME, name)      enum { HW_OPERANDS_##NAME(T) OPERANDS_##name };
+HW_OPS(X)
+#undef X
+#undef T
+
+/* Calls the plugin's function of an op. */
+typedef int32_t plugin_fn(struct hw_queue *queue, const void *args);
+/* hw_submit() for a queue that is not NULL. */
+typedef enum hw_status submit_any(struct hw_queue *queue, uint32_t op, const void *args,
+                                  size_t size);
+
+struct op_row {
+    uint32_t size; /* of the op's struct */
+    uint32_t operand_count;
+    uint32_t written;  /* bit i: operand i is an output */
+    uint32_t optional; /* bit i: operand i may be absent */
+    uint32_t weights;  /* bit i: operand i may be packed */
+    const struct operand_row *operands;
+    plugin_fn *call;
+};
+extern const struct op_row op_rows[HW_OP_COUNT];
+
+/* The function for a queue and an op; `looks`: it first looks whether the call is like an earlier
+ * one. */
+submit_any *submit_for(uint32_t op, bool looks);
+
+/* The arguments of hw_submit(). */
+struct given {
+    uint32_t op;
+    const void *args;
+    size_t size;
+};
+/* The first part of a full check: the queue is ready, the struct has the library's size. Returns
+ * the struct, which may be `copy`; or NULL, with *status and a message. */
+const void *submit_begin(struct hw_queue *queue, const struct given *given,
+                         union any_op *copy, enum hw_status *status);
+/* The second part: checks the operands, and submits the call. */
+enum hw_status submit_whole(struct hw_queue *queue, uint32_t op, const void *args);
+
+static inline bool role_reads(enum hw_role role)
+{
+    return role != HW_ROLE_OUT && role != HW_ROLE_OPT_OUT;
+}
+
+static inline bool role_writes(enum hw_role role)
+{
+    return role >= HW_ROLE_OUT;
+}
+
+static inline bool role_optional(enum hw_role role)
+{
+    return role == HW_ROLE_OPT_IN || role == HW_ROLE_OPT_OUT;
+}
+
+static inline struct hw_tensor *operand_in(void *args, const struct operand_row *operand)
+{
+    return (struct hw_tensor *)(void *)((char *)args + operand->offset);
+}
+
+static inline const struct hw_tensor *operand_at(const void *args,
+                                                 const struct operand_row *operand)
+{
+    return (const struct hw_tensor *)(const void *)((const char *)args + operand->offset);
+}
+
+#endif
