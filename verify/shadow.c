@@ -7,6 +7,7 @@
 #include "close.h"
 #include "storage.h"
 
+#include <build_stamp.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

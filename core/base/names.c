@@ -3,6 +3,7 @@
 #include "base/argument.h"
 #include "base/message.h"
 
+#include <build_stamp.h>
 #include <hw/hw.h>
 
 #include <string.h>

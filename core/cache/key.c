@@ -9,6 +9,7 @@
 #include "cache/depends.h"
 #include "load/trust.h"
 
+#include <build_stamp.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>

@@ -13,6 +13,7 @@
 #include "load/verdict.h"
 #include "settings/config.h"
 
+#include <build_stamp.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

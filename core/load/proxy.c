@@ -7,6 +7,7 @@
 #include "load/library.h"
 #include "load/probe.h"
 
+#include <build_stamp.h>
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -21,6 +21,7 @@
 #include "route/fallback.h"
 #include "settings/config.h"
 
+#include <build_stamp.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -13,6 +13,7 @@
 #include "route/fallback.h"
 #include "settings/config.h"
 
+#include <build_stamp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -21,6 +21,7 @@
 #include "open/select.h"
 #include "settings/variables.h"
 
+#include <build_stamp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

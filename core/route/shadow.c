@@ -17,6 +17,7 @@
 #include "memory/transfer.h"
 #include "route/op_state.h"
 
+#include <build_stamp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,6 +3,7 @@
 #include "cpu.h"
 #include "pack.h"
 
+#include <build_stamp.h>
 #include <stdlib.h>
 
 int32_t plugin_open(const struct hw_host *host, void **self)

@@ -4,6 +4,7 @@
 
 #include "launch.h"
 
+#include <build_stamp.h>
 #include <stdlib.h>
 
 enum { MOST_ARCHS = 64, OPTION_BYTES = 64 };

@@ -4,6 +4,7 @@
 
 #include "common/library.h"
 
+#include <build_stamp.h>
 #include <stdlib.h>
 
 static const struct symbol symbols[] = {

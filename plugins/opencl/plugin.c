@@ -2,6 +2,7 @@
 /* The instance, and the table of functions. */
 #include "opencl.h"
 
+#include <build_stamp.h>
 #include <stdlib.h>
 
 static const struct symbol symbols[] = {

@@ -3,6 +3,7 @@
  * disk (common/module.h). */
 #include "opencl.h"
 
+#include <build_stamp.h>
 #include <stdlib.h>
 
 extern const struct embedded kernel_text[]; /* the portable kernels in OpenCL C */

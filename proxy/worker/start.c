@@ -9,6 +9,7 @@
 #include "operands.h"
 #include "proxy.h"
 
+#include <build_stamp.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

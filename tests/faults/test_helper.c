@@ -10,6 +10,7 @@
 
 #include "fixture.h"
 
+#include <build_stamp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -15,11 +15,12 @@ mkdir -p "$1"
 out=$(cd "$1" && pwd)
 shift
 cd "$(dirname "$0")/../.."
+echo '#define HW_BUILD_STAMP "fuzz"' >"$out/build_stamp.h"
 
 read -r -a compile <<<"${CC:-clang-14}"
 compile+=(-std=c11 -g -O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all -fPIC
-    -DHW_BUILD_STAMP="\"fuzz\"" -DHW_PLUGIN_DIR="\"\"" -DHW_HELPER_DIR="\"\"" -DHW_HELPER_BESIDE="\"\"" -DHW_HAS_PCRE2
-    -Iinclude -I. -Icore -Iplugins -Itools -Itests/plugins)
+    -DHW_PLUGIN_DIR="\"\"" -DHW_HELPER_DIR="\"\"" -DHW_HELPER_BESIDE="\"\"" -DHW_HAS_PCRE2
+    -I"$out" -Iinclude -I. -Icore -Iplugins -Itools -Itests/plugins)
 
 # objects FOLDER FLAGS SOURCE...: compiles what has changed, two files at a time.
 objects()

@@ -78,10 +78,11 @@ edit()
     done < <(steps)
 }
 
-# The text of the kernels, which the build makes of kernels.def.
+# The text of the kernels, which the build makes of kernels.def, and the build stamp.
 write_texts()
 {
     local class
+    echo '#define HW_BUILD_STAMP ""' >include/build_stamp.h
     for class in plain weighted mixed; do
         sed -nE "s/^${class^^}\(([a-z0-9_]+),.*/#include \"\1.c\"/p" kernels/kernels.def >kernels/text_$class.h
     done

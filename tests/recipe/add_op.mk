@@ -4,7 +4,7 @@
 .RECIPEPREFIX = >
 CFLAGS = -std=c11 -D_POSIX_C_SOURCE=200809L -O0 -Wall -Wextra -Werror -fPIC -MMD
 CFLAGS += -Iinclude -Icore -Iverify -Ikernels -Iplugins -Iplugins/cpu -Itools -Itools/bench
-CFLAGS += -DHW_BUILD_STAMP='""' -DACT=f32 -DWGT=f32 -DFORM_PLAIN -DTABLE=portable_f32_f32_base # for kernels/portable.c
+CFLAGS += -DACT=f32 -DWGT=f32 -DFORM_PLAIN -DTABLE=portable_f32_f32_base # for kernels/portable.c
 LINKED := $(wildcard verify/oracle*.c) verify/build.c verify/case.c verify/close.c \
     $(wildcard plugins/common/lower*.c) plugins/common/rows.c
 SOURCES := tools/bench/bench_dispatch.c $(wildcard core/call/*.c core/memory/*.c core/route/*.c) core/load/defaults.c $(LINKED) kernels/portable.c \

@@ -4,6 +4,7 @@
 #include "judge.h"
 #include "oracle.h"
 
+#include <build_stamp.h>
 #include <hw/hw.h>
 
 #include <math.h>

@@ -6,6 +6,7 @@
 
 #include "output.h"
 
+#include <build_stamp.h>
 #include <hw/hw.h>
 
 #include <sched.h>

@@ -9,6 +9,7 @@
 #include "command/output.h"
 #include "command/report.h"
 
+#include <build_stamp.h>
 #include <ctype.h>
 #include <limits.h>
 #include <stdio.h>

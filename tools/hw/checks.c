@@ -7,6 +7,7 @@
 #include "command/output.h"
 #include "driver_version.h"
 
+#include <build_stamp.h>
 #include <hw/hw.h>
 
 #include <errno.h>

@@ -6,6 +6,7 @@
 #include "command/report.h"
 #include "command/watch.h"
 
+#include <build_stamp.h>
 #include <hw/hw.h>
 #include <hw/plugin.h>
 

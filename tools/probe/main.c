@@ -9,6 +9,7 @@
 #include "probe/verdict_write.h"
 #include "watch.h"
 
+#include <build_stamp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -17,6 +17,7 @@
 #include "worker/link.h"
 #include "worker/sleep.h"
 
+#include <build_stamp.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
