@@ -24,8 +24,9 @@
 #include "proxy.h"
 #include "settings.h"
 
-#include <hw/hw.h>
+#include <hw/interop.h>
 #include <hw/plugin.h>
+#include <hw/report.h>
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -2,6 +2,7 @@
 /* buffers.c - device buffers, a graph and events: one layer y = silu(rmsnorm(x) W^T), recorded
  * once and launched for several inputs. docs/embedding.md explains it step by step. */
 #include <hw/hw.h>
+#include <hw/report.h>
 #include <stdio.h>
 
 enum { ROWS = 4, COLS = 64, OUT = 32, STEPS = 3 };

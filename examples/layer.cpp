@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* layer.cpp - the C++ header: y = silu(x W^T) on the device, recorded once as a graph. */
 #include <hw/hw.hpp>
+#include <hw/report.h>
 
 #include <cstdio>
 

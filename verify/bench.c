@@ -4,6 +4,8 @@
 
 #include "storage.h"
 
+#include <hw/report.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

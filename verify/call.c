@@ -4,6 +4,8 @@
 #include "problem.h"
 #include "verify.h"
 
+#include <hw/report.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,6 +3,7 @@
 #include "case.h"
 
 #include <hw/hw.h>
+#include <hw/report.h>
 
 #include <stdio.h>
 #include <string.h>

@@ -6,6 +6,8 @@
 #include "caches.h"
 #include "host.h"
 
+#include <hw/report.h>
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

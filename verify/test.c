@@ -4,6 +4,8 @@
 #include "compare.h"
 #include "memory.h"
 
+#include <hw/report.h>
+
 #include <stdlib.h>
 #include <string.h>
 

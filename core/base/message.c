@@ -2,6 +2,8 @@
 /* message.c - the thread's message, and the message of a plugin. */
 #include "base/message.h"
 
+#include <hw/report.h>
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

@@ -5,6 +5,7 @@
 
 #include <build_stamp.h>
 #include <hw/hw.h>
+#include <hw/report.h>
 
 #include <string.h>
 

@@ -6,6 +6,8 @@
 
 #include <hw/hw.h>
 
+#include <hw/report.h>
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,6 +4,8 @@
 #include "base/message.h"
 #include "call/ops.h"
 
+#include <hw/report.h>
+
 #include <string.h>
 
 struct field {

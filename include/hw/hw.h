@@ -2,9 +2,9 @@
 /* hw/hw.h - the library: transformer math on whatever hardware has a plugin.
  *
  * Open a context, take a device, open a queue on it, submit ops (ops.h), wait for the
- * queue. The rest of this file is for programs that want to know or to decide more. This is
- * a first call, on host memory; complete programs are in the folder examples, which is
- * installed with the documentation:
+ * queue. report.h tells what the library found and did; interop.h shares devices, memory and
+ * queues with a vendor's own API. This is a first call, on host memory; complete programs are
+ * in the folder examples, which is installed with the documentation:
  *
  *   struct hw_context *context = NULL;
  *   struct hw_queue *queue = NULL;
@@ -87,35 +87,6 @@ HW_EXPORT const char *hw_version_string(void);
  * library, except that successful waits, frees and closes do not change it: a program may
  * clean up before it prints the message. */
 HW_EXPORT const char *hw_message(void);
-/* Names such as "HW_INVALID", "f16" and "rmsnorm". For an unknown value they return "?". */
-HW_EXPORT const char *hw_status_name(int32_t status);
-HW_EXPORT const char *hw_dtype_name(int32_t dtype);
-HW_EXPORT const char *hw_op_name(uint32_t op);
-/* Sets `op` to the number of the op with this name, for hw_submit(). Returns HW_UNSUPPORTED if
- * this library has no such op; the message lists the names. */
-HW_EXPORT enum hw_status hw_op_find(const char *name, uint32_t *op);
-
-/* A field of an op's struct. With these, a binding for another language can fill in the struct
- * of any op without a declaration of its own. `hw abi` prints all of them, and the layout of
- * every other struct. */
-struct hw_field_info {
-    uint32_t size; /* set by the caller */
-    int32_t type;  /* enum hw_field_type */
-    int32_t role;  /* enum hw_role, if it is a tensor */
-    uint32_t offset;
-    uint32_t bytes;
-    uint32_t reserved;
-    const char *name;
-    /* The meaning of the value zero: "1", "10000", "1/sqrt(D)", "unlimited". For a tensor,
-     * "absent". "0" if it is just the number, "" if the field must be set. */
-    const char *zero;
-};
-/* Describes field `index` of the struct of `op`, in the order of the struct. Set info->size
- * first. Returns HW_END past the last field, without setting the message. */
-HW_EXPORT enum hw_status hw_op_field(uint32_t op, uint32_t index,
-                                     struct hw_field_info *info);
-/* The size in bytes of the struct of `op`, as this library knows it; 0 for an unknown op. */
-HW_EXPORT size_t hw_op_size(uint32_t op);
 
 /* ---- Contexts ---- */
 
@@ -214,13 +185,6 @@ HW_EXPORT enum hw_status hw_rescan(struct hw_context *context);
 /* Waits for all queues, then closes the context with everything that was made from it. */
 HW_EXPORT void hw_close(struct hw_context *context);
 
-/* Writes a report as JSON ("schema": 1): the settings and their sources, every file that
- * was examined with the stage it reached, the reason and the remedy, the devices, the
- * selection, and calls and fallbacks per op. Like snprintf(), it writes at most `size`
- * bytes including the terminator and returns the full length without it, so that a call
- * with a size of 0 measures. */
-HW_EXPORT size_t hw_explain(struct hw_context *context, char *text, size_t size);
-
 /* ---- Devices ---- */
 
 /* The selected devices in order of preference, then the devices that hw_rescan() found. */
@@ -236,14 +200,6 @@ HW_EXPORT struct hw_device *hw_device_default(struct hw_context *context);
  * devices. */
 HW_EXPORT enum hw_status hw_device_find(struct hw_context *context, const char *name,
                                         struct hw_device **device);
-/* Finds the device to which a vendor's handle refers. `kind` says what the handle is:
- * "<plugin>.<what>" ("cuda.device", "opencl.device"), as listed in the plugin's documentation. The
- * plugin is loaded, but no device is opened. The device belongs to the context, like every other.
- *
- * Returns HW_UNSUPPORTED if no plugin knows handles of this kind, and HW_NO_DEVICE if the device
- * is not one of the context's. */
-HW_EXPORT enum hw_status hw_device_import(struct hw_context *context, const char *kind,
-                                          void *handle, struct hw_device **device);
 /* The name that hw_device_find() takes and that logs use: "cuda:0". */
 HW_EXPORT const char *hw_device_name(struct hw_device *device);
 /* The name of the device's plugin: "cuda". */
@@ -274,11 +230,6 @@ HW_EXPORT enum hw_status hw_device_supports(struct hw_device *device, uint32_t o
  * It may be called while other threads use the device. Returns HW_LOST if the device is lost,
  * which no reset changes. */
 HW_EXPORT enum hw_status hw_device_reset(struct hw_device *device);
-/* Describes row `index` of the device's kernels for `op`; the best row is first. Set
- * info->size first. Returns HW_END past the last row, without setting the message, and
- * HW_UNSUPPORTED if the plugin does not list its kernels. */
-HW_EXPORT enum hw_status hw_device_kernel(struct hw_device *device, uint32_t op,
-                                          uint32_t index, struct hw_kernel_info *info);
 
 /* ---- Memory ---- */
 
@@ -305,43 +256,7 @@ HW_EXPORT void hw_buffer_free_after(struct hw_buffer *buffer, struct hw_queue *q
 HW_EXPORT void *hw_buffer_host(struct hw_buffer *buffer);
 HW_EXPORT uint64_t hw_buffer_bytes(const struct hw_buffer *buffer);
 HW_EXPORT struct hw_device *hw_buffer_device(const struct hw_buffer *buffer);
-/* Wraps memory that the application allocated by other means, or part of it, in a buffer.
- * Nothing is copied. The memory still belongs to the application and must outlive the
- * buffer. Before host memory is imported, wait for every queue that uses it in a host tensor:
- * the wait itself writes small results. Memory that must not be written, such as a file mapped
- * for reading, needs HW_BUFFER_READ_ONLY; it cannot be the destination of a copy.
- *
- * Returns HW_UNSUPPORTED if the backend cannot wrap memory of this kind or at this offset,
- * and HW_INVALID if the handle is not valid or the memory is too small. */
-HW_EXPORT enum hw_status hw_buffer_import(struct hw_device *device,
-                                          const struct hw_import *desc,
-                                          struct hw_buffer **buffer);
 
-/* The reverse: describes a buffer's memory in the vendor's terms, for calls of the vendor's
- * own API. `kind` is one that hw_buffer_import() accepts, "cuda.memory" for example. Sets all
- * fields of `desc` except size, which the caller sets: the buffer's first byte is desc->offset
- * bytes into desc->handle. The memory still belongs to the buffer. The library does not see other
- * uses of it: order them with the same queue (see hw_queue_export()) or by waiting.
- *
- * Returns HW_UNSUPPORTED if the backend has no handle of this kind. */
-HW_EXPORT enum hw_status hw_buffer_export(struct hw_buffer *buffer, const char *kind,
-                                          struct hw_import *desc);
-
-/* The state of a device's memory pool. It includes the library's own scratch memory. `held` and
- * `used` also include the memory that a plugin allocates for itself and reports. */
-struct hw_pool_stats {
-    uint32_t size;
-    uint32_t reserved;
-    uint64_t held;     /* bytes allocated from the device */
-    uint64_t used;     /* bytes in current buffers, with the pool's rounding */
-    uint64_t peak;     /* maximum of `used` so far */
-    uint64_t limit;    /* HW_MEMORY_LIMIT; 0: none */
-    uint64_t requests; /* buffers allocated so far */
-    uint64_t hits;     /* requests that needed no call to the driver */
-    uint64_t buffers;  /* current buffers */
-};
-HW_EXPORT enum hw_status hw_pool_stats(struct hw_device *device,
-                                       struct hw_pool_stats *stats);
 /* Returns memory that no buffer uses to the device. */
 HW_EXPORT enum hw_status hw_pool_trim(struct hw_device *device);
 
@@ -472,39 +387,6 @@ struct hw_queue_options {
 HW_EXPORT enum hw_status hw_queue_open(struct hw_device *device,
                                        const struct hw_queue_options *options,
                                        struct hw_queue **queue);
-/* Wraps a queue or stream that the application created without the library. `kind` says what the
- * handle is: "<plugin>.<what>" ("cuda.stream", "opencl.queue"), as listed in the plugin's
- * documentation. The original still belongs to the application and must outlive this queue:
- * hw_queue_close() waits for it but does not close it. Work that the application submitted
- * to it earlier runs before work submitted here, and hw_queue_wait() waits for both.
- * `options` may be NULL. A NULL handle is passed to the plugin, since it names the default
- * stream of some vendors.
- *
- * Returns HW_UNSUPPORTED if the backend cannot wrap a queue of this kind, or if the options
- * ask for a property that the original does not have. */
-HW_EXPORT enum hw_status hw_queue_import(struct hw_device *device,
-                                         const struct hw_queue_options *options,
-                                         const char *kind, void *handle,
-                                         struct hw_queue **queue);
-/* The reverse: the vendor's handle of a queue, for example a CUstream for "cuda.stream". Work
- * submitted to the queue and to the handle runs in the order of submission; hw_queue_wait() waits
- * for both. The handle belongs to the queue and is valid as long as the queue. HW_UNSUPPORTED if
- * the backend has no handle of this kind, and while the queue is recording: see hw_queue_call(). */
-HW_EXPORT enum hw_status hw_queue_export(struct hw_queue *queue, const char *kind,
-                                         void **handle);
-/* Calls fn(user, handle), which submits work of its own to the vendor's handle of the queue, such
- * as calls of a communication library. `kind` is as for hw_queue_export().
- *
- * On a queue that is recording, the call becomes a node of the graph. A backend that builds
- * graphs calls fn once, in hw_queue_end(), with a handle that records what is submitted to it
- * (a stream under capture), and each launch repeats that work. A backend that replays graphs
- * calls fn at each launch. So fn must submit the same work each time, to this handle and to no
- * other, and must not wait for it, nor call this library.
- *
- * fn returns HW_OK or an error, which becomes the result of the function that called fn:
- * hw_queue_call(), hw_queue_end() or hw_graph_launch(). */
-HW_EXPORT enum hw_status hw_queue_call(struct hw_queue *queue, const char *kind,
-                                       int32_t (*fn)(void *user, void *handle), void *user);
 /* Waits for the queue's work, then closes it. To learn of errors in that work, call
  * hw_queue_wait() first. */
 HW_EXPORT void hw_queue_close(struct hw_queue *queue);
@@ -532,57 +414,6 @@ HW_EXPORT enum hw_status hw_tensor_write(struct hw_queue *queue,
 HW_EXPORT enum hw_status hw_tensor_read(struct hw_queue *queue,
                                         const struct hw_tensor *tensor, void *data,
                                         uint64_t bytes);
-
-/* How the calls of one op on a queue were executed. */
-struct hw_call_stats {
-    uint32_t size;
-    uint32_t reserved;
-    uint64_t calls;          /* submitted and accepted */
-    uint64_t fallbacks;      /* calls that another device computed */
-    uint64_t fallback_bytes; /* bytes copied there and back */
-    uint64_t staged_bytes;   /* bytes of host tensors copied to the device and back */
-    uint64_t copied_views;   /* operands that were made contiguous first */
-    /* calls that could not be submitted on the device, even if another device then computed them:
-     * see hw_device_reset() */
-    uint64_t failed;
-    uint64_t compared; /* with HW_SHADOW: calls that the CPU plugin computed as well */
-    uint64_t wrong;    /* compared calls whose result was wrong */
-    /* calls that the CPU plugin computed because it is expected to be faster: see
-     * hw_queue_route() */
-    uint64_t routed;
-};
-HW_EXPORT enum hw_status hw_queue_calls(struct hw_queue *queue, uint32_t op,
-                                        struct hw_call_stats *stats);
-
-/* Which device would compute a call, and why. */
-struct hw_route_info {
-    uint32_t size; /* set by the caller */
-    uint32_t reserved;
-    struct hw_device *device; /* the device that computes the call; NULL: none does */
-    const char *why;          /* a sentence; never NULL; constant */
-    /* The estimates, in seconds, for operands in host memory: if they are copied to a device and
-     * back, and if the CPU plugin computes the call. They depend only on the call. */
-    double own, cpu;
-    double moved; /* the bytes that would be copied to a device and back */
-};
-
-/* Reports which device would compute this call, with the estimates that decide. Nothing is
- * computed, and the memory of the operands is not read.
- *
- * The CPU plugin computes a call whose operands are all in host memory that the queue's device
- * cannot read, if that is expected to be at least twice as fast as copying them to the device and
- * back. This applies only if the library itself chose the device: hw_device_default() returned it,
- * neither HW_BACKENDS nor HW_REQUIRE names its backend without a glob, and the application did not
- * ask for it with hw_device_find(), hw_device_import() or hw_queue_import(). Only choices made
- * before the queue was opened count: hw_device_find() before hw_queue_open() keeps all calls of the
- * queue on its device. Calls with tensors in buffers are never routed, nor are graphs, nor calls on
- * a queue with outstanding work; HW_FALLBACK=error never routes. hw_queue_calls() counts such calls
- * as `routed`. docs/routing.md has the rules.
- *
- * Returns HW_INVALID where submitting the op would. */
-HW_EXPORT enum hw_status hw_queue_route(struct hw_queue *queue, uint32_t op,
-                                        const void *args, size_t size,
-                                        struct hw_route_info *info);
 
 /* ---- Events ---- */
 
@@ -647,50 +478,6 @@ HW_EXPORT void hw_graph_free(struct hw_graph *graph);
  * innermost extent. */
 HW_EXPORT enum hw_status hw_tensor_discard(struct hw_queue *queue,
                                            const struct hw_tensor *tensor);
-
-struct hw_graph_info {
-    uint32_t size;
-    uint32_t nodes;
-    uint32_t segments; /* runs of consecutive nodes that are submitted together */
-    uint32_t built;    /* segments that the plugin built; others are replayed op by op */
-};
-HW_EXPORT enum hw_status hw_graph_info(struct hw_graph *graph, struct hw_graph_info *info);
-
-/* ---- Beyond the table ---- */
-
-struct hw_kernel;
-
-/* Submits an op that only one plugin has, "<plugin>.<op>". The plugin's documentation lists
- * its ops and their signatures; the arguments follow the rules of hw_kernel_launch(). */
-HW_EXPORT enum hw_status hw_extension_call(struct hw_queue *queue, const char *name,
-                                           const struct hw_arg *args, uint32_t count);
-/* Compiles a kernel written by the application, for this device. Returns HW_INVALID if the
- * description is invalid, HW_UNSUPPORTED if the backend does not take kernels, and
- * HW_DRIVER with the compiler's output if it does not compile. */
-HW_EXPORT enum hw_status hw_kernel_create(struct hw_device *device,
-                                          const struct hw_user_kernel *desc,
-                                          struct hw_kernel **kernel);
-/* Queues `groups` groups of work-items; none if it is 0. `args` has one argument for each letter
- * of the kernel's signature. Tensors must lie on the queue's device and have contiguous
- * innermost extents; outputs must be neither read-only nor packed. The
- * library cannot check whether operands overlap, or whether the kernel stays inside them.
- *
- * Returns HW_UNSUPPORTED for a host tensor that the device cannot read, for an innermost
- * extent that is not contiguous, and if the queue is recording a graph. No other device is
- * tried. */
-HW_EXPORT enum hw_status hw_kernel_launch(struct hw_queue *queue, struct hw_kernel *kernel,
-                                          uint64_t groups, const struct hw_arg *args,
-                                          uint32_t count);
-/* Like hw_kernel_launch(), in three dimensions: groups[0] * groups[1] * groups[2] groups. Also
- * returns HW_UNSUPPORTED if groups[1] or groups[2] is not 1 and the backend launches kernels in one
- * dimension only. */
-HW_EXPORT enum hw_status hw_kernel_launch_3d(struct hw_queue *queue,
-                                             struct hw_kernel *kernel,
-                                             const uint64_t groups[3],
-                                             const struct hw_arg *args, uint32_t count);
-/* Frees the kernel. The caller must have waited for all its launches. It may outlive the
- * queues that used it. */
-HW_EXPORT void hw_kernel_free(struct hw_kernel *kernel);
 
 #if defined(__cplusplus) && defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic pop

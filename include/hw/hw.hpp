@@ -19,6 +19,7 @@
 #define HW_HW_HPP
 
 #include "hw.h"
+#include "interop.h"
 
 #include <initializer_list>
 #include <memory>

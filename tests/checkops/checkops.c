@@ -5,6 +5,8 @@
 
 #include "verify.h"
 
+#include <hw/report.h>
+
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>

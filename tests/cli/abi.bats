@@ -14,7 +14,7 @@ include=$BATS_TEST_DIRNAME/../../include
     python3 - >asserts.c <<'END'
 import json
 d = json.load(open("abi.json"))
-print("#include <hw/hw.h>\n#include <hw/plugin.h>")
+print("#include <hw/hw.h>\n#include <hw/plugin.h>\n#include <hw/report.h>")
 for s in d["structs"] + d["ops"]:
     name = s.get("struct", s["name"])
     print(f'_Static_assert(sizeof(struct {name}) == {s["bytes"]}, "{name}");')

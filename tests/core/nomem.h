@@ -5,6 +5,8 @@
 #define NOMEM_H
 
 #include <hw/hw.h>
+#include <hw/interop.h>
+#include <hw/report.h>
 
 #include <stddef.h>
 

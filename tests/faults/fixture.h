@@ -5,6 +5,8 @@
 #define FIXTURE_H
 
 #include <hw/hw.h>
+#include <hw/interop.h>
+#include <hw/report.h>
 
 #include <jansson.h>
 #include <stdbool.h>

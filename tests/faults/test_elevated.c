@@ -13,6 +13,8 @@
 #define _GNU_SOURCE
 #include "settings/config.h"
 
+#include <hw/report.h>
+
 #include <ftw.h>
 #include <stdarg.h>
 #include <stdio.h>

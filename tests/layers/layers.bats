@@ -37,7 +37,7 @@ nothing()
 }
 
 @test "every public function is exported" {
-    declared=$(sed -nE 's/^HW_EXPORT [^(]*[ *](hw_[a-z0-9_]+)\(.*/\1/p' include/hw/hw.h include/hw/ops.h | sort -u)
+    declared=$(sed -nE 's/^HW_EXPORT [^(]*[ *](hw_[a-z0-9_]+)\(.*/\1/p' include/hw/{hw,ops,interop,report}.h | sort -u)
     [ -n "$declared" ]
     comm -23 <(echo "$declared") <(exported "$LIBRARY" | sort -u) | nothing
 }

@@ -6,6 +6,7 @@
 
 #include <math.h>
 
+#include <hw/report.h>
 #include <jansson.h>
 
 static const char *golden_path;

@@ -5,6 +5,8 @@
 #define SOAK_H
 
 #include <hw/hw.h>
+#include <hw/interop.h>
+#include <hw/report.h>
 
 #include <stdbool.h>
 #include <sys/types.h>

@@ -6,6 +6,8 @@
 #include "problem.h"
 #include "verify.h"
 
+#include <hw/report.h>
+
 #include <hw/plugin.h> /* struct hw_buffer */
 
 #include <setjmp.h>

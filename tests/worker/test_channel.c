@@ -9,6 +9,7 @@
 #include "worker/sleep.h"
 
 #include <hw/hw.h>
+#include <hw/report.h>
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -5,6 +5,7 @@
 #include "rogue.h"
 
 #include <hw/hw.h>
+#include <hw/report.h>
 
 #include <dlfcn.h>
 #include <errno.h>

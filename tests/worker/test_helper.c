@@ -3,6 +3,7 @@
  * which have no hw_worker.so beside them. The plugin stops with a reason and is never loaded here
  * instead. */
 #include <hw/hw.h>
+#include <hw/report.h>
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,6 +5,7 @@
 #include "hangs.h"
 
 #include <hw/hw.h>
+#include <hw/report.h>
 
 #include <pthread.h>
 #include <signal.h>

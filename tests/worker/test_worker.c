@@ -5,6 +5,8 @@
 #include "rogue.h"
 
 #include <hw/hw.h>
+#include <hw/interop.h>
+#include <hw/report.h>
 
 #include <dirent.h>
 #include <jansson.h>

@@ -18,6 +18,7 @@
 #include "direct.h"
 
 #include <hw/hw.h>
+#include <hw/report.h>
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,6 +8,7 @@
 #include "command/report.h"
 
 #include <hw/hw.h>
+#include <hw/report.h>
 #include <verify.h>
 
 #include <stdio.h>

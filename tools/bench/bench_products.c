@@ -9,6 +9,8 @@
 #include "command/report.h"
 #include "products.h"
 
+#include <hw/report.h>
+
 #include <host.h>
 
 #include <stdlib.h>

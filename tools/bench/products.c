@@ -2,6 +2,8 @@
 /* products.c - see products.h. */
 #include "products.h"
 
+#include <hw/report.h>
+
 #include <stdlib.h>
 #include <string.h>
 

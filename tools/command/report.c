@@ -7,6 +7,8 @@
 #include "output.h"
 #include "watch.h"
 
+#include <hw/report.h>
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,6 +6,7 @@
 #include "output.h"
 
 #include <hw/hw.h>
+#include <hw/report.h>
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,6 +6,7 @@
 
 #include <hw/hw.h>
 #include <hw/plugin.h>
+#include <hw/report.h>
 
 #include <stddef.h>
 #include <string.h>

@@ -9,6 +9,8 @@
 #include "command/output.h"
 #include "command/report.h"
 
+#include <hw/report.h>
+
 #include <build_stamp.h>
 #include <ctype.h>
 #include <limits.h>

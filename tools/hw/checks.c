@@ -9,6 +9,7 @@
 
 #include <build_stamp.h>
 #include <hw/hw.h>
+#include <hw/report.h>
 
 #include <errno.h>
 #include <glob.h>

@@ -6,6 +6,7 @@
 #include "command/report.h"
 
 #include <hw/hw.h>
+#include <hw/report.h>
 
 #include <stdio.h>
 #include <string.h>

@@ -8,6 +8,7 @@
 #include "explain_op.h"
 
 #include <hw/hw.h>
+#include <hw/report.h>
 
 #include <limits.h>
 #include <stdio.h>

@@ -7,6 +7,8 @@
 #include "command/report.h"
 #include "command/shapes.h"
 
+#include <hw/report.h>
+
 #include <verify.h>
 
 #include <stdio.h>

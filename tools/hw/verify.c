@@ -10,6 +10,7 @@
 #include "verify_run.h"
 
 #include <hw/hw.h>
+#include <hw/report.h>
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -11,6 +11,8 @@
 #include "model/llama/random.h"
 #include "util/clock.h"
 
+#include <hw/report.h>
+
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>

@@ -5,6 +5,8 @@
 #include "command/report.h"
 #include "run.h"
 
+#include <hw/report.h>
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

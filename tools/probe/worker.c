@@ -14,6 +14,8 @@
 
 #include "verify.h"
 
+#include <hw/report.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -7,6 +7,7 @@
 
 #include <cpuid.h>
 #include <hw/hw.h>
+#include <hw/report.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>

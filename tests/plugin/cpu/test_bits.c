@@ -7,6 +7,7 @@
  * shuffled/threads.c, therefore divides all ops at random. */
 #define _POSIX_C_SOURCE 200809L /* strdup */
 #include <hw/hw.h>
+#include <hw/report.h>
 
 #include <dirent.h>
 #include <setjmp.h>

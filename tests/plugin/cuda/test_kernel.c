@@ -7,6 +7,7 @@
 #include "objects.h"
 
 #include <hw/hw.h>
+#include <hw/interop.h>
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -5,6 +5,7 @@
 #include "fake_nvrtc.h"
 
 #include <hw/hw.h>
+#include <hw/interop.h>
 
 #include <dlfcn.h>
 #include <setjmp.h>

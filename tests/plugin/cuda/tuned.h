@@ -20,6 +20,8 @@
 #include "objects.h"
 
 #include <hw/hw.h>
+#include <hw/interop.h>
+#include <hw/report.h>
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,6 +2,7 @@
 /* test_graph.c - graphs of attention on the first OpenCL device, the stand-in's or a real one. If
  * several groups share its keys, they need a workspace, which belongs to the launching queue. */
 #include <hw/hw.h>
+#include <hw/report.h>
 
 #include <math.h>
 #include <pthread.h>

@@ -3,6 +3,7 @@
  * OpenCL device: the stand-in's, which knows these two kernels, or a real one. */
 #define _POSIX_C_SOURCE 200809L
 #include <hw/hw.h>
+#include <hw/interop.h>
 
 #include <dlfcn.h>
 #include <pthread.h>

@@ -4,6 +4,7 @@
 #define STANDIN_ANSWERS_H
 
 #include <hw/hw.h>
+#include <hw/report.h>
 
 #include <string.h>
 

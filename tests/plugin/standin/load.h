@@ -5,6 +5,8 @@
 #define STANDIN_LOAD_H
 
 #include <hw/hw.h>
+#include <hw/interop.h>
+#include <hw/report.h>
 
 enum { LOAD_THREADS = 4, LOAD_LAUNCHES = 1000, LOAD_DEVICES = 2 };
 

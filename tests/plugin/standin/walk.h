@@ -5,6 +5,8 @@
 #define STANDIN_WALK_H
 
 #include <hw/hw.h>
+#include <hw/interop.h>
+#include <hw/report.h>
 
 #include <stdbool.h>
 

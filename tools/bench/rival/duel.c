@@ -4,6 +4,8 @@
 
 #include "duel.h"
 
+#include <hw/interop.h>
+
 #include <math.h>
 #include <stdio.h>
 #include <time.h>

@@ -5,6 +5,9 @@
 
 #include "command/output.h"
 
+#include <hw/interop.h>
+#include <hw/report.h>
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,6 +4,8 @@
 
 #include "command/output.h"
 
+#include <hw/report.h>
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -9,6 +9,9 @@
 #include "command/watch.h"
 #include "duel.h"
 
+#include <hw/interop.h>
+#include <hw/report.h>
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,6 +5,7 @@
 #include "dtype.h"
 
 #include <hw/hw.h>
+#include <hw/report.h>
 
 #include <stdio.h>
 #include <strings.h>

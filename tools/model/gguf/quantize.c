@@ -8,6 +8,8 @@
 #include "dtype.h"
 #include "gguf_write.h"
 
+#include <hw/report.h>
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

@@ -7,6 +7,9 @@
 #include "upload.h"
 #include "util/clock.h"
 
+#include <hw/interop.h>
+#include <hw/report.h>
+
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
