@@ -15,6 +15,11 @@ setup()
     export OCLGRIND_DATA_RACES=1 OCLGRIND_UNINITIALIZED=1 OCLGRIND_CHECK_API=1 OCLGRIND_MAX_ERRORS=10
 }
 
+not_quick()
+{
+    [ -z "$HW_TEST_QUICK" ] || skip "not applicable: the quick cases take the portable kernels with group memory alone"
+}
+
 # clean CASE...: fails unless each case passes and Oclgrind reports nothing. $row: only with this row.
 clean()
 {
@@ -45,6 +50,7 @@ clean()
 
 # Oclgrind takes a second for some ten thousand instructions: each row runs by itself, on little more than one tile.
 @test "tuned kernels" {
+    not_quick
     row=matmul_tile clean 'matmul(m=33,n=34,k=20,b=f32,ta=0,tb=1)' 'matmul(m=36,n=36,k=24,b=f16,ta=1,tb=0)'
     row=matmul_stream clean 'matmul(a=f32,b=q8_0,c=f32,tb=1,m=1,n=33,k=96)'
     for row in attention_rows attention_split; do
@@ -53,13 +59,15 @@ clean()
 }
 
 @test "products of bytes" {
+    not_quick
     # A CPU has this row only with matmul_block, which needs this much group memory.
     export HW_PRECISION=int8 OCLGRIND_LOCAL_MEM_SIZE=196608
     row=matmul_dots clean 'matmul(a=f32,b=q8_0,c=f32,tb=1,m=5,n=33,k=96)'
 }
 
+# These have no races.
 @test "kernels without group memory" {
-    [ -z "$HW_TEST_QUICK" ] || skip "not applicable: these have no races, and the quick cases leave them out"
+    not_quick
     clean 'activation(kind=gelu,type=f32,shape=3x31)' 'add(type=f32,shape=3x31)' \
         'get_rows(table=q4_0,y=f32,cols=32,pick=spread,data=uniform)' \
         'set_rows(x=f32,table=q8_0,cols=32,pick=spread,data=uniform)' 'silu(type=f32,shape=3x31)' \
