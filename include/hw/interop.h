@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* hw/interop.h - work together with a vendor's own API: handles of devices, memory and queues in both
- * directions, kernels of the application, and ops that only one plugin has.
+/* hw/interop.h - work together with a vendor's own API: handles of devices, memory and queues in
+ * both directions, kernels of the application, and ops that only one plugin has.
  *
- * `kind` says what a handle is: "<plugin>.<what>", such as "cuda.stream". The plugin's documentation
- * lists its kinds. */
+ * `kind` says what a handle is: "<plugin>.<what>", such as "cuda.stream". The plugin's
+ * documentation lists its kinds. */
 #ifndef HW_INTEROP_H
 #define HW_INTEROP_H
 

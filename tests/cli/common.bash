@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # What every test of the command starts from: a clean environment, and ways to look at an answer.
 # Meson sets COMMAND (the command), PLUGINS (the directory of the built plugins), TEST_PLUGINS (that of the plugins of
-# tests/plugins), CPU (yes: with the CPU plugin).
+# tests/fixtures), CPU (yes: with the CPU plugin).
 
 bats_require_minimum_version 1.5.0
 

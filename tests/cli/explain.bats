@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
-# hw explain --op, with a device that cannot read host memory (tests/plugins/distant.c).
+# hw explain --op, with a device that cannot read host memory (tests/fixtures/distant.c).
 
 load common
 

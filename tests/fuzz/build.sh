@@ -20,7 +20,7 @@ echo '#define HW_BUILD_STAMP "fuzz"' >"$out/build_stamp.h"
 read -r -a compile <<<"${CC:-clang-14}"
 compile+=(-std=c11 -g -O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all -fPIC
     -DHW_PLUGIN_DIR="\"\"" -DHW_HELPER_DIR="\"\"" -DHW_HELPER_BESIDE="\"\"" -DHW_HAS_PCRE2
-    -I"$out" -Iinclude -I. -Icore -Iplugins -Itools -Itests/plugins)
+    -I"$out" -Iinclude -I. -Icore -Iplugins -Itools -Itests/fixtures)
 
 # objects FOLDER FLAGS SOURCE...: compiles what has changed, two files at a time.
 objects()
@@ -61,7 +61,7 @@ objects model -fsanitize=fuzzer-no-link tools/util/*.c tools/model/*/*.c
 ar rcs "$out/objects/model.a" "$out"/objects/model/*.o
 
 mkdir -p "$out/plugins"
-"${compile[@]}" -fvisibility=hidden -shared -o "$out/plugins/hw_null.so" tests/plugins/null.c
+"${compile[@]}" -fvisibility=hidden -shared -o "$out/plugins/hw_null.so" tests/fixtures/null.c
 
 for target in "${targets[@]}"; do
     parts=("$out/objects/probe.a" "$out/objects/core.a")

@@ -149,7 +149,7 @@ no_tuned_rows=(":!plugins/cpu/kernels" ":!plugins/cuda/tuned.def" ":!plugins/cud
 @test "CONTRIBUTING names the files that an op touches" {
     # No other op's text contains add_rmsnorm. Tests that use some op as an example are left out.
     {
-        git grep -il add_rmsnorm -- include core kernels plugins verify tests/core/calls.c tests/kernels tests/plugin \
+        git grep -il add_rmsnorm -- include core kernels plugins verify tests/call/calls.c tests/kernels tests/plugin \
             tests/wrong "${no_tuned_rows[@]}"
         git ls-files -- '*add_rmsnorm*' "${no_tuned_rows[@]}"
     } | sort -u >"$BATS_TEST_TMPDIR/named"

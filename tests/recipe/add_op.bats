@@ -32,7 +32,7 @@ oclgrind tests/plugin/opencl/oclgrind.bats .silu\(type=
 wrong tests/wrong/meson.build ^...silu_tail.:
 END
     # The switches without a default.
-    (cd "$source" && grep -rl 'case HW_OP_SILU:' core verify tests/core) |
+    (cd "$source" && grep -rl 'case HW_OP_SILU:' core verify tests/call) |
         sed -E 's/.*/case:& & case.HW_OP_SILU:/'
 }
 
@@ -96,7 +96,7 @@ setup_file()
     export source=$BATS_TEST_DIRNAME/../.. tree=$BATS_FILE_TMPDIR/tree
     mkdir -p "$tree"
     (cd "$source" && tar -cf - CONTRIBUTING.md core include kernels verify plugins/common plugins/cpu tools/bench \
-        tools/command tools/util tests/core tests/fuzz tests/kernels tests/plugin tests/plugins tests/recipe \
+        tools/command tools/util tests/call tests/fixtures tests/fuzz tests/kernels tests/plugin tests/recipe \
         tests/verify tests/wrong) | tar -xf - -C "$tree"
 }
 

@@ -8,7 +8,7 @@ CFLAGS += -DACT=f32 -DWGT=f32 -DFORM_PLAIN -DTABLE=portable_f32_f32_base # for k
 LINKED := $(wildcard verify/oracle*.c) verify/build.c verify/case.c verify/close.c \
     $(wildcard plugins/common/lower*.c) plugins/common/rows.c
 SOURCES := tools/bench/bench_dispatch.c $(wildcard core/call/*.c core/memory/*.c core/route/*.c) core/load/defaults.c $(LINKED) kernels/portable.c \
-    tests/core/calls.c tests/plugin/cpu/test_rows.c tests/wrong/reference.c tests/wrong/halve_tail.c
+    tests/call/calls.c tests/plugin/cpu/test_rows.c tests/wrong/reference.c tests/wrong/halve_tail.c
 OBJECTS := $(SOURCES:.c=.o)
 
 all: $(OBJECTS)

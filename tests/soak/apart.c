@@ -3,7 +3,7 @@
  * that crashes, is killed or hangs costs only its device; everything else in the context
  * continues. */
 #define _GNU_SOURCE
-#include "../worker/rogue.h"
+#include "../proxy/rogue.h"
 #include "hours.h"
 
 #include <pthread.h>

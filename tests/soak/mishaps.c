@@ -2,7 +2,7 @@
 /* mishaps.c - the faults of hours.c in plugins, devices, files, the cache, memory and descriptors;
  * apart.c has those of workers. Each time the good plugin beside it works, or works again. */
 #define _GNU_SOURCE
-#include "../core/shortage.h"
+#include "../fixtures/shortage.h"
 #include "hours.h"
 
 #include <dirent.h>

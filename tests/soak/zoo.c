@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* zoo.c - directories of random plugins, faulty and damaged ones, beside a good one that computes:
  * copied, linked, cut off, changed, owned by others, twice, with random settings. Each file has the
- * reason of its kind (tests/faults/kinds.def) or of what was done to it, or is used; and the
+ * reason of its kind (tests/load/kinds.def) or of what was done to it, or is used; and the
  * process is as it was before. */
 #define _GNU_SOURCE
 #include "soak.h"
 
-#include "../faults/host.h"
+#include "../fixtures/host.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -27,7 +27,7 @@ static const struct kind {
 } kinds[] = {
 #define KIND(place, name, reason, words, what) { place, #name, reason },
 #define VARIANT                                KIND
-#include "../faults/kinds.def"
+#include "../load/kinds.def"
 #undef VARIANT
 #undef KIND
 };

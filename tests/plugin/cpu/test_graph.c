@@ -4,7 +4,7 @@
  * enough for threads and some small. */
 #include "harness.h"
 
-#include "../../core/shortage.h"
+#include "../../fixtures/shortage.h"
 
 #include <stdbool.h>
 

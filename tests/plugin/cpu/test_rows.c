@@ -5,7 +5,7 @@
  * each other. */
 #include "operands.h"
 
-#include "../../core/shortage.h"
+#include "../../fixtures/shortage.h"
 #include "../../verify/golden.h"
 
 #include <math.h>
