@@ -1,30 +1,102 @@
 /* SPDX-License-Identifier: MIT */
 /* check.c - the full check of each op's operands. A call like an earlier one skips it: see
  * seen.h. A check is pure: it reads the op's struct and returns HW_OK, or HW_INVALID with the
- * field and its value in the message. Only FITS() and overlaps() look at addresses. An op of
- * HW_OPS without a check_<op> does not compile. */
+ * field and its value in the message. Only use_fault() and overlaps() look at addresses. An op of
+ * HW_OPS without a row in the table at the end does not compile. */
 #include "call/check.h"
 
+#include "base/likely.h"
+#include "base/message.h"
 #include "call/operand.h"
+#include "memory/dtype.h"
+#include "route/support.h"
 
-/* FITS(silu, x, FLOATS): operand x of silu is a valid tensor of one of these dtypes. The
- * role comes from the op table. */
-#define T(op, field, role) ROLE_OF_##op##_##field = HW_ROLE_##role,
-#define X(NAME, name)      enum { HW_OPERANDS_##NAME(T) ROLES_##name };
-HW_OPS(X)
-#undef X
-#undef T
-#define FITS(name, field, dtypes)                                                          \
-    operand_fits(check, &op->field, OPERAND_##name##_##field,                              \
-                 (enum hw_role)ROLE_OF_##name##_##field, dtypes)
-#define MISMATCH(name, a, b, rule)                                                         \
-    bad_shapes(check, op, OPERAND_##name##_##a, OPERAND_##name##_##b, rule)
-/* The op may work in place: the output may be this input. */
-#define MAY_BE_IN_PLACE(name, field) (check->in_place |= 1u << OPERAND_##name##_##field)
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
 
-#define SAME_AS(tensor) (1u << (tensor).dtype)
+/* ---- messages ---- */
 
-#define NO_MEANING "must be 0: it is reserved"
+static __attribute__((cold)) bool bad_operand(const struct check *check, uint32_t index,
+                                              const char *why)
+{
+    const struct operand_row *operand = &op_rows[check->op].operands[index];
+    const struct hw_tensor *t = operand_at(check->args, operand);
+    const char *op = hw_op_name(check->op);
+    char text[DESCRIBE_SIZE];
+    if (t->rank == -1) /* from hw_host_1d() etc., which has set the reason as the message */
+        fail_in(HW_INVALID, "%s: %s could not be made: ", op, operand->name);
+    else if (t->dtype == HW_NONE && t->rank == 0)
+        fail(HW_INVALID, "%s: %s is missing (dtype 0)", op, operand->name);
+    else
+        fail(HW_INVALID, "%s: %s (%s): %s", op, operand->name, describe(t, text), why);
+    return false;
+}
+
+static const char *name_of(const struct check *check, const struct hw_tensor *operand)
+{
+    const struct hw_tensor *first = check->args;
+    return op_rows[check->op].operands[operand - first].name;
+}
+
+static __attribute__((cold, format(printf, 4, 5))) bool
+bad_shapes(const struct check *check, const struct hw_tensor *a, const struct hw_tensor *b,
+           const char *rule, ...)
+{
+    char text_of_a[DESCRIBE_SIZE], text_of_b[DESCRIBE_SIZE], text[256];
+    va_list arguments;
+    va_start(arguments, rule);
+    vsnprintf(text, sizeof text, rule, arguments);
+    va_end(arguments);
+    fail(HW_INVALID, "%s: %s is %s, %s is %s: %s", hw_op_name(check->op), name_of(check, a),
+         describe(a, text_of_a), name_of(check, b), describe(b, text_of_b), text);
+    return false;
+}
+
+/* The value of a field that is no operand. */
+static double value_of(const struct check *check, const struct operand_row *field)
+{
+    const char *at = (const char *)check->args + field->offset;
+    switch (field->type) {
+    case HW_FIELD_F32:
+        return (double)*(const float *)(const void *)at;
+    case HW_FIELD_I32:
+        return *(const int32_t *)(const void *)at;
+    case HW_FIELD_I64:
+        return (double)*(const int64_t *)(const void *)at;
+    default:
+        return *(const uint32_t *)(const void *)at;
+    }
+}
+
+static __attribute__((cold)) bool
+bad_field(const struct check *check, const struct operand_row *field, const char *rule)
+{
+    fail(HW_INVALID, "%s: %s is %.7g: %s", hw_op_name(check->op), field->name,
+         value_of(check, field), rule);
+    return false;
+}
+
+/* ---- rules: whether one holds; if not, with a message ---- */
+
+/* Operands `a` and `b` agree. */
+static bool agree(const struct check *check, const struct hw_tensor *a,
+                  const struct hw_tensor *b, bool good, const char *rule)
+{
+    return likely(good) || bad_shapes(check, a, b, "%s", rule);
+}
+
+/* The field, which is no operand, is valid. */
+static bool valid(const struct check *check, const char *name, bool good, const char *rule)
+{
+    const struct operand_row *field = op_rows[check->op].operands;
+    if (likely(good))
+        return true;
+    while (strcmp(field->name, name) != 0)
+        field++;
+    return bad_field(check, field, rule);
+}
 
 /* ---- shapes ---- */
 
@@ -39,7 +111,12 @@ static int64_t cols(const struct hw_tensor *t)
     return t->extent[t->rank - 1];
 }
 
-/* Whether repeats of the extent `part` fill `whole`. Usually this needs no division. */
+static bool present(const struct hw_tensor *t)
+{
+    return t->dtype != HW_NONE;
+}
+
+/* Usually this needs no division. */
 static bool divides(int64_t part, int64_t whole)
 {
     return part == whole || part == 1 || (part > 0 && whole % part == 0);
@@ -54,23 +131,24 @@ static bool repeats(const struct hw_tensor *t, const struct hw_tensor *whole)
     return good;
 }
 
-static bool finite(float value)
+/* Whether `a` and `b` have the same extents, except the innermost. */
+static bool same_rows(const struct hw_tensor *a, const struct hw_tensor *b)
 {
-    return value - value == 0.0f;
+    bool good = a->rank == b->rank;
+    for (int i = 1; i < HW_MAX_RANK; i++)
+        good &= axis(a, i) == axis(b, i);
+    return good;
 }
 
-static bool present(const struct hw_tensor *t)
+/* Operand `t` is absent or [length]. */
+static bool vector(const struct check *check, const struct hw_tensor *t,
+                   const struct hw_tensor *other, int64_t length, const char *rule)
 {
-    return t->dtype != HW_NONE;
+    return agree(check, t, other, !present(t) || (t->rank == 1 && t->extent[0] == length),
+                 rule);
 }
 
-static enum hw_status flag_check(const struct check *check, const char *field,
-                                 uint32_t value)
-{
-    return likely(value <= 1) ? HW_OK : bad_integer(check, field, value, "must be 0 or 1");
-}
-
-/* ---- one check per op, in the order of the table ---- */
+/* ---- the rules of an op that the table does not have, in the order of HW_OPS ---- */
 
 /* Leading axes are batches. Each extent of c equals the one of a or b, and the other one divides
  * it. */
@@ -86,173 +164,71 @@ static bool batches_agree(const struct hw_tensor *a, const struct hw_tensor *b,
     return good;
 }
 
-static enum hw_status check_matmul(const struct hw_matmul *op, struct check *check)
+static bool check_matmul(const struct check *check)
 {
-    enum hw_status status;
-    if (!FITS(matmul, a, FLOATS) || !FITS(matmul, b, FLOATS | BLOCKS) ||
-        !FITS(matmul, bias, FLOATS) || !FITS(matmul, c, FLOATS))
-        return bad_operand(check, op);
-    if (unlikely((status = flag_check(check, "transpose_a", op->transpose_a)) ||
-                 (status = flag_check(check, "transpose_b", op->transpose_b))))
-        return status;
-    if (unlikely(op->a.rank < 2))
-        return MISMATCH(matmul, a, c, "the rank of a must be 2 to 4");
-    if (unlikely(op->b.rank < 2))
-        return MISMATCH(matmul, b, c, "the rank of b must be 2 to 4");
-    if (unlikely(!op->transpose_b && (BLOCKS >> op->b.dtype & 1)))
-        return bad_integer(check, "transpose_b", 0,
-                           "must be 1, because blocks are stored as [N,K]");
-    const int64_t m = axis(&op->a, op->transpose_a ? 0 : 1),
-                  k = axis(&op->a, op->transpose_a ? 1 : 0);
-    const int64_t n = axis(&op->b, op->transpose_b ? 1 : 0);
-    if (unlikely(axis(&op->b, op->transpose_b ? 0 : 1) != k))
-        return MISMATCH(matmul, a, b, "they differ in K");
-    if (unlikely(op->c.rank < 2 || axis(&op->c, 1) != m))
-        return MISMATCH(matmul, a, c, "they differ in M");
-    if (unlikely(axis(&op->c, 0) != n))
-        return MISMATCH(matmul, b, c, "they differ in N");
-    if (unlikely(!batches_agree(&op->a, &op->b, &op->c)))
-        return MISMATCH(matmul, a, b,
-                        "the leading extents must be those of c, or divide them");
-    if (unlikely(present(&op->bias) && (op->bias.rank != 1 || op->bias.extent[0] != n)))
-        return MISMATCH(matmul, bias, c, "bias must be [N]");
-    return HW_OK;
+    const struct hw_matmul *op = check->args;
+    const struct hw_tensor *a = &op->a, *b = &op->b, *c = &op->c;
+    const int m = op->transpose_a ? 0 : 1, n = op->transpose_b ? 1 : 0;
+    return agree(check, a, c, a->rank >= 2, "the rank of a must be 2 to 4") &&
+           agree(check, b, c, b->rank >= 2, "the rank of b must be 2 to 4") &&
+           valid(check, "transpose_b", op->transpose_b || !(BLOCKS >> b->dtype & 1),
+                 "must be 1, because blocks are stored as [N,K]") &&
+           agree(check, a, b, axis(a, 1 - m) == axis(b, 1 - n), "they differ in K") &&
+           agree(check, a, c, c->rank >= 2 && axis(c, 1) == axis(a, m),
+                 "they differ in M") &&
+           agree(check, b, c, axis(c, 0) == axis(b, n), "they differ in N") &&
+           agree(check, a, b, batches_agree(a, b, c),
+                 "the leading extents must be those of c, or divide them") &&
+           vector(check, &op->bias, c, axis(b, n), "bias must be [N]");
 }
 
-static enum hw_status eps_check(const struct check *check, float eps)
+static bool check_softmax(const struct check *check)
 {
-    if (likely(eps >= 0.0f && finite(eps)))
-        return HW_OK;
-    return bad_value(check, "eps", (double)eps, "must be finite and not negative");
-}
-
-static uint32_t same_or_f32(const struct hw_tensor *t)
-{
-    return 1u << t->dtype | DTYPE(F32);
-}
-
-static enum hw_status check_rmsnorm(const struct hw_rmsnorm *op, struct check *check)
-{
-    if (!FITS(rmsnorm, x, FLOATS) || !FITS(rmsnorm, weight, same_or_f32(&op->x)) ||
-        !FITS(rmsnorm, y, SAME_AS(op->x)))
-        return bad_operand(check, op);
-    MAY_BE_IN_PLACE(rmsnorm, x);
-    if (unlikely(op->reserved))
-        return bad_integer(check, "reserved", op->reserved, NO_MEANING);
-    if (unlikely(!equal_extents(&op->x, &op->y)))
-        return MISMATCH(rmsnorm, y, x, "y must have the extents of x");
-    if (unlikely(present(&op->weight) &&
-                 (op->weight.rank != 1 || op->weight.extent[0] != cols(&op->x))))
-        return MISMATCH(rmsnorm, weight, x, "weight must have the last extent of x");
-    return eps_check(check, op->eps);
-}
-
-/* Whether `t` is absent or has one element for each head of `x`, whose axis is `heads`. */
-static bool is_per_head(const struct hw_tensor *t, const struct hw_tensor *x, int heads)
-{
-    return !present(t) ||
-           (heads < x->rank && t->rank == 1 && t->extent[0] == axis(x, heads));
-}
-
-static enum hw_status check_softmax(const struct hw_softmax *op, struct check *check)
-{
-    if (!FITS(softmax, x, FLOATS) || !FITS(softmax, mask, FLOATS) ||
-        !FITS(softmax, slopes, DTYPE(F32)) || !FITS(softmax, sinks, DTYPE(F32)) ||
-        !FITS(softmax, y, SAME_AS(op->x)))
-        return bad_operand(check, op);
-    MAY_BE_IN_PLACE(softmax, x);
-    if (unlikely(!equal_extents(&op->x, &op->y)))
-        return MISMATCH(softmax, y, x, "y must have the extents of x");
-    if (unlikely(present(&op->mask) &&
-                 (!repeats(&op->mask, &op->x) ||
-                  (cols(&op->mask) != cols(&op->x) && cols(&op->mask) != 1))))
-        return MISMATCH(softmax, mask, x,
-                        "the extents of mask do not repeat to those of x");
-    if (unlikely(present(&op->slopes) && !present(&op->mask)))
-        return MISMATCH(softmax, slopes, x,
-                        "slopes are factors of the mask, which is absent");
-    if (unlikely(!is_per_head(&op->slopes, &op->x, 2)))
-        return MISMATCH(softmax, slopes, x, "slopes must be [H] and x [..,H,T,cols]");
-    if (unlikely(!is_per_head(&op->sinks, &op->x, 2)))
-        return MISMATCH(softmax, sinks, x, "sinks must be [H] and x [..,H,T,cols]");
-    if (unlikely(!finite(op->scale)))
-        return bad_value(check, "scale", (double)op->scale, "must be finite");
-    return flag_check(check, "log", op->log);
-}
-
-static enum hw_status check_silu(const struct hw_silu *op, struct check *check)
-{
-    if (!FITS(silu, x, FLOATS) || !FITS(silu, y, SAME_AS(op->x)))
-        return bad_operand(check, op);
-    MAY_BE_IN_PLACE(silu, x);
-    if (unlikely(!equal_extents(&op->x, &op->y)))
-        return MISMATCH(silu, y, x, "y must have the extents of x");
-    return HW_OK;
+    const struct hw_softmax *op = check->args;
+    const struct hw_tensor *x = &op->x, *mask = &op->mask;
+    const int64_t heads = x->rank > 2 ? axis(x, 2) : -1;
+    return agree(check, mask, x,
+                 !present(mask) ||
+                     (repeats(mask, x) && (cols(mask) == cols(x) || cols(mask) == 1)),
+                 "the extents of mask do not repeat to those of x") &&
+           agree(check, &op->slopes, x, !present(&op->slopes) || present(mask),
+                 "slopes are factors of the mask, which is absent") &&
+           vector(check, &op->slopes, x, heads, "slopes must be [H] and x [..,H,T,cols]") &&
+           vector(check, &op->sinks, x, heads, "sinks must be [H] and x [..,H,T,cols]");
 }
 
 /* The scalars of YaRN. Zero is the default of each. */
-static enum hw_status check_yarn(const struct hw_rope *op, const struct check *check)
+static bool check_yarn(const struct check *check)
 {
+    const struct hw_rope *op = check->args;
+    const bool yarn = op->yarn != 0.0f;
     const float fast = op->beta_fast != 0.0f ? op->beta_fast : 32.0f,
                 slow = op->beta_slow != 0.0f ? op->beta_slow : 1.0f;
-    if (unlikely(!finite(op->magnitude)))
-        return bad_value(check, "magnitude", (double)op->magnitude, "must be finite");
-    if (unlikely(!(op->yarn >= 0.0f && op->yarn <= 1.0f)))
-        return bad_value(check, "yarn", (double)op->yarn, "must be 0 to 1");
-    if (unlikely(!(slow > 0.0f)))
-        return bad_value(check, "beta_slow", (double)op->beta_slow,
-                         "must be above 0, or 0 for 1");
-    if (unlikely(!(fast >= slow) || !finite(fast)))
-        return bad_value(check, "beta_fast", (double)op->beta_fast,
-                         "must be at least beta_slow, or 0 for 32");
-    if (likely(op->yarn == 0.0f))
-        return HW_OK;
-    if (unlikely(op->context <= 0))
-        return bad_integer(check, "context", op->context, "must be above 0 with yarn");
-    if (unlikely(op->scale < 0.0f))
-        return bad_value(check, "scale", (double)op->scale, "must be above 0 with yarn");
-    if (unlikely(op->theta != 0.0f && op->theta <= 1.0f))
-        return bad_value(check, "theta", (double)op->theta, "must be above 1 with yarn");
-    return HW_OK;
+    return valid(check, "yarn", op->yarn >= 0.0f && op->yarn <= 1.0f, "must be 0 to 1") &&
+           valid(check, "beta_slow", slow > 0.0f, "must be above 0, or 0 for 1") &&
+           valid(check, "beta_fast", fast >= slow,
+                 "must be at least beta_slow, or 0 for 32") &&
+           valid(check, "context", !yarn || op->context > 0, "must be above 0 with yarn") &&
+           valid(check, "scale", !yarn || op->scale >= 0.0f, "must be above 0 with yarn") &&
+           valid(check, "theta", !yarn || op->theta == 0.0f || op->theta > 1.0f,
+                 "must be above 1 with yarn");
 }
 
-/* The scalars of rope. */
-static enum hw_status check_angles(const struct hw_rope *op, const struct check *check)
+static bool check_rope(const struct check *check)
 {
-    const int64_t d = cols(&op->x), dims = op->dims ? op->dims : d;
-    if (unlikely(dims < 0 || dims > d || dims % 2))
-        return bad_integer(check, "dims", dims,
-                           "must be even, and at most the last extent of x");
-    if (unlikely(!(op->theta >= 0.0f) || !finite(op->theta)))
-        return bad_value(check, "theta", (double)op->theta,
-                         "must be above 0, or 0 for 10000");
-    if (unlikely(!finite(op->scale)))
-        return bad_value(check, "scale", (double)op->scale, "must be finite");
+    const struct hw_rope *op = check->args;
+    const struct hw_tensor *x = &op->x;
+    const int64_t d = cols(x), dims = op->dims ? op->dims : d;
     int64_t last;
-    if (unlikely(__builtin_add_overflow(op->start, op->x.extent[op->x.rank - 3], &last)))
-        return bad_integer(check, "start", op->start,
-                           "the last position overflows 63 bits");
-    if (unlikely(present(&op->factors) &&
-                 (op->factors.rank != 1 || op->factors.extent[0] != dims / 2)))
-        return MISMATCH(rope, factors, x, "factors must be [dims / 2]");
-    const enum hw_status status = check_yarn(op, check);
-    return status ? status : flag_check(check, "interleaved", op->interleaved);
-}
-
-static enum hw_status check_rope(const struct hw_rope *op, struct check *check)
-{
-    if (!FITS(rope, x, FLOATS) || !FITS(rope, positions, DTYPE(I32)) ||
-        !FITS(rope, factors, DTYPE(F32)) || !FITS(rope, y, SAME_AS(op->x)))
-        return bad_operand(check, op);
-    MAY_BE_IN_PLACE(rope, x);
-    if (unlikely(!equal_extents(&op->x, &op->y)))
-        return MISMATCH(rope, y, x, "y must have the extents of x");
-    if (unlikely(op->x.rank < 3))
-        return MISMATCH(rope, x, y, "x must be [T,H,D] or [B,T,H,D]");
-    if (unlikely(present(&op->positions) &&
-                 (op->positions.rank != 1 || op->positions.extent[0] != axis(&op->x, 2))))
-        return MISMATCH(rope, positions, x, "positions must be [T]");
-    return check_angles(op, check);
+    return agree(check, x, &op->y, x->rank >= 3, "x must be [T,H,D] or [B,T,H,D]") &&
+           vector(check, &op->positions, x, axis(x, 2), "positions must be [T]") &&
+           valid(check, "dims", dims >= 0 && dims <= d && dims % 2 == 0,
+                 "must be even, and at most the last extent of x") &&
+           valid(check, "theta", op->theta >= 0.0f, "must be above 0, or 0 for 10000") &&
+           valid(check, "start", !__builtin_add_overflow(op->start, axis(x, 2), &last),
+                 "the last position overflows 63 bits") &&
+           vector(check, &op->factors, x, dims / 2, "factors must be [dims / 2]") &&
+           check_yarn(check);
 }
 
 #define TEXT(x)    #x
@@ -269,197 +245,82 @@ static bool bias_fits(const struct hw_attention *op)
            (repeats(&op->bias, &scores) && cols(&op->bias) == cols(&scores));
 }
 
-static enum hw_status check_heads(const struct hw_attention *op, const struct check *check)
+static bool check_heads(const struct check *check)
 {
+    const struct hw_attention *op = check->args;
     const struct hw_tensor *q = &op->q, *k = &op->k, *v = &op->v, *y = &op->y;
-    if (unlikely(q->rank < 3))
-        return MISMATCH(attention, q, k, "q must be [B,Tq,Hq,D] or [Tq,Hq,D]");
-    if (unlikely(k->rank != q->rank || axis(k, 3) != axis(q, 3)))
-        return MISMATCH(attention, k, q, "k must be [B,Tmax,Hkv,D] with the B of q");
-    if (unlikely(v->rank != q->rank || axis(v, 3) != axis(q, 3)))
-        return MISMATCH(attention, v, q, "v must be [B,Tmax,Hkv,Dv] with the B of q");
-    if (unlikely(axis(k, 0) != axis(q, 0)))
-        return MISMATCH(attention, k, q, "they differ in D");
-    if (unlikely(axis(v, 1) != axis(k, 1) || axis(v, 2) != axis(k, 2)))
-        return MISMATCH(attention, v, k, "they differ in Tmax or Hkv");
-    if (unlikely(axis(k, 1) ? axis(q, 1) % axis(k, 1) != 0 : axis(q, 1) != 0))
-        return MISMATCH(attention, q, k, "Hq is not a multiple of Hkv");
-    if (unlikely(y->rank != q->rank || axis(y, 3) != axis(q, 3) ||
-                 axis(y, 2) != axis(q, 2) || axis(y, 1) != axis(q, 1) ||
-                 axis(y, 0) != axis(v, 0)))
-        return MISMATCH(attention, y, v, "y must be [B,Tq,Hq,Dv]");
-    if (unlikely(axis(q, 0) > HW_MAX_HEAD || axis(v, 0) > HW_MAX_HEAD))
-        return MISMATCH(attention, q, v, "D and Dv must be at most " TEXT_OF(HW_MAX_HEAD));
-    if (unlikely(!bias_fits(op)))
-        return MISMATCH(attention, bias, k,
-                        "bias must be [B,Hq,Tq,Tmax], where B, Hq, Tq may be divisors");
-    if (unlikely(!is_per_head(&op->slopes, q, 1)))
-        return MISMATCH(attention, slopes, q, "slopes must be [Hq]");
-    if (unlikely(!is_per_head(&op->sinks, q, 1)))
-        return MISMATCH(attention, sinks, q, "sinks must be [Hq]");
-    if (unlikely(present(&op->lengths) &&
-                 (op->lengths.rank != 1 || op->lengths.extent[0] != axis(q, 3))))
-        return MISMATCH(attention, lengths, q, "lengths must be [B]");
-    return HW_OK;
+    return agree(check, q, k, q->rank >= 3, "q must be [B,Tq,Hq,D] or [Tq,Hq,D]") &&
+           agree(check, k, q, k->rank == q->rank && axis(k, 3) == axis(q, 3),
+                 "k must be [B,Tmax,Hkv,D] with the B of q") &&
+           agree(check, v, q, v->rank == q->rank && axis(v, 3) == axis(q, 3),
+                 "v must be [B,Tmax,Hkv,Dv] with the B of q") &&
+           agree(check, k, q, axis(k, 0) == axis(q, 0), "they differ in D") &&
+           agree(check, v, k, axis(v, 1) == axis(k, 1) && axis(v, 2) == axis(k, 2),
+                 "they differ in Tmax or Hkv") &&
+           agree(check, q, k, axis(k, 1) ? axis(q, 1) % axis(k, 1) == 0 : axis(q, 1) == 0,
+                 "Hq is not a multiple of Hkv") &&
+           agree(check, y, v, same_rows(y, q) && axis(y, 0) == axis(v, 0),
+                 "y must be [B,Tq,Hq,Dv]") &&
+           agree(check, q, v, axis(q, 0) <= HW_MAX_HEAD && axis(v, 0) <= HW_MAX_HEAD,
+                 "D and Dv must be at most " TEXT_OF(HW_MAX_HEAD)) &&
+           agree(check, &op->bias, k, bias_fits(op),
+                 "bias must be [B,Hq,Tq,Tmax], where B, Hq, Tq may be divisors") &&
+           vector(check, &op->slopes, q, axis(q, 1), "slopes must be [Hq]") &&
+           vector(check, &op->sinks, q, axis(q, 1), "sinks must be [Hq]") &&
+           vector(check, &op->lengths, q, axis(q, 3), "lengths must be [B]");
 }
 
-static enum hw_status check_scores(const struct hw_attention *op, const struct check *check)
+static bool check_attention(const struct check *check)
 {
-    if (unlikely(op->length < 0 || op->length > axis(&op->k, 2)))
-        return bad_integer(check, "length", op->length, "must be 0 (for Tmax) to Tmax");
-    if (unlikely(op->window < 0))
-        return bad_integer(check, "window", op->window, "must not be negative");
-    if (unlikely(!finite(op->scale)))
-        return bad_value(check, "scale", (double)op->scale, "must be finite");
-    if (unlikely(!(op->softcap >= 0.0f) || !finite(op->softcap)))
-        return bad_value(check, "softcap", (double)op->softcap,
-                         "must be finite and not negative");
-    return flag_check(check, "causal", op->causal);
+    const struct hw_attention *op = check->args;
+    return check_heads(check) && valid(check, "length", op->length <= axis(&op->k, 2),
+                                       "must be 0 (for Tmax) to Tmax");
 }
 
-static enum hw_status check_attention(const struct hw_attention *op, struct check *check)
+/* Without up, gate has both in one tensor, [..,2F]. */
+static bool check_gates(const struct check *check, const struct hw_tensor *gate,
+                        const struct hw_tensor *up, const struct hw_tensor *y)
 {
-    if (!FITS(attention, q, FLOATS) || !FITS(attention, k, FLOATS | BLOCKS) ||
-        !FITS(attention, v, FLOATS | BLOCKS) || !FITS(attention, bias, FLOATS) ||
-        !FITS(attention, slopes, DTYPE(F32)) || !FITS(attention, sinks, DTYPE(F32)) ||
-        !FITS(attention, lengths, DTYPE(I32)) || !FITS(attention, y, SAME_AS(op->q)))
-        return bad_operand(check, op);
-    if (unlikely(op->reserved))
-        return bad_integer(check, "reserved", op->reserved, NO_MEANING);
-    enum hw_status status = check_heads(op, check);
-    if (unlikely(status))
-        return status;
-    return check_scores(op, check);
+    if (!present(up))
+        return agree(check, gate, y,
+                     same_rows(gate, y) && cols(gate) % 2 == 0 && cols(gate) / 2 == cols(y),
+                     "without up, gate must be [..,2F] and y [..,F]");
+    return agree(check, y, gate, equal_extents(gate, y),
+                 "y must have the extents of gate") &&
+           agree(check, y, up, equal_extents(up, y), "y must have the extents of up");
 }
 
-/* a and b repeat to y; the three may differ in dtype. */
-#define CHECK_BINARY(name)                                                                 \
-    static enum hw_status check_##name(const struct hw_##name *op, struct check *check)    \
-    {                                                                                      \
-        if (!FITS(name, a, FLOATS) || !FITS(name, b, FLOATS) || !FITS(name, y, FLOATS))    \
-            return bad_operand(check, op);                                                 \
-        MAY_BE_IN_PLACE(name, a);                                                          \
-        MAY_BE_IN_PLACE(name, b);                                                          \
-        if (unlikely(!repeats(&op->a, &op->y)))                                            \
-            return MISMATCH(name, a, y, "the extents of a must divide those of y");        \
-        if (unlikely(!repeats(&op->b, &op->y)))                                            \
-            return MISMATCH(name, b, y, "the extents of b must divide those of y");        \
-        return HW_OK;                                                                      \
-    }
-CHECK_BINARY(add)
-CHECK_BINARY(mul)
-CHECK_BINARY(sub)
-CHECK_BINARY(div)
-
-static enum hw_status check_scale(const struct hw_scale *op, struct check *check)
+static bool check_swiglu(const struct check *check)
 {
-    if (!FITS(scale, x, FLOATS) || !FITS(scale, y, SAME_AS(op->x)))
-        return bad_operand(check, op);
-    MAY_BE_IN_PLACE(scale, x);
-    if (unlikely(!equal_extents(&op->x, &op->y)))
-        return MISMATCH(scale, y, x, "y must have the extents of x");
-    if (unlikely(!finite(op->scale)))
-        return bad_value(check, "scale", (double)op->scale, "must be finite");
-    if (unlikely(!finite(op->bias)))
-        return bad_value(check, "bias", (double)op->bias, "must be finite");
-    return HW_OK;
-}
-
-/* gate and up in one tensor, [..,2F]. */
-static enum hw_status check_packed_gate(const struct hw_swiglu *op,
-                                        const struct check *check)
-{
-    bool good = op->gate.rank == op->y.rank && cols(&op->gate) % 2 == 0 &&
-                cols(&op->gate) / 2 == cols(&op->y);
-    for (int i = 1; i < HW_MAX_RANK; i++)
-        good &= axis(&op->gate, i) == axis(&op->y, i);
-    if (unlikely(!good))
-        return MISMATCH(swiglu, gate, y, "without up, gate must be [..,2F] and y [..,F]");
-    return HW_OK;
-}
-
-static enum hw_status check_swiglu(const struct hw_swiglu *op, struct check *check)
-{
-    if (!FITS(swiglu, gate, FLOATS) || !FITS(swiglu, up, SAME_AS(op->gate)) ||
-        !FITS(swiglu, y, SAME_AS(op->gate)))
-        return bad_operand(check, op);
-    if (!present(&op->up))
-        return check_packed_gate(op, check);
-    MAY_BE_IN_PLACE(swiglu, gate);
-    MAY_BE_IN_PLACE(swiglu, up);
-    if (unlikely(!equal_extents(&op->gate, &op->y)))
-        return MISMATCH(swiglu, y, gate, "y must have the extents of gate");
-    if (unlikely(!equal_extents(&op->up, &op->y)))
-        return MISMATCH(swiglu, y, up, "y must have the extents of up");
-    return HW_OK;
+    const struct hw_swiglu *op = check->args;
+    return check_gates(check, &op->gate, &op->up, &op->y);
 }
 
 /* The scalars of activation and glu. */
-struct function {
-    int32_t kind;
-    float alpha, lo, hi;
-};
-
-static enum hw_status function_check(const struct check *check, struct function f)
+static bool check_function(const struct check *check, int32_t kind, float alpha, float lo,
+                           float hi)
 {
-    const bool has_alpha = f.kind == HW_ACT_LEAKY_RELU || f.kind == HW_ACT_ELU;
-    if (unlikely(f.kind <= 0 || f.kind >= HW_ACT_END))
-        return bad_integer(check, "kind", f.kind,
-                           "must be a value of enum hw_activation_kind");
-    if (unlikely(!has_alpha && f.alpha != 0.0f))
-        return bad_value(check, "alpha", (double)f.alpha, "must be 0 for this kind");
-    if (unlikely(!finite(f.alpha)))
-        return bad_value(check, "alpha", (double)f.alpha, "must be finite");
-    if (f.kind == HW_ACT_CLIP)
-        return likely(f.lo < f.hi) ? HW_OK
-                                   : bad_value(check, "hi", (double)f.hi,
-                                               "must be above lo; there is no default");
-    if (unlikely(f.lo != 0.0f))
-        return bad_value(check, "lo", (double)f.lo, "must be 0 for this kind");
-    if (unlikely(f.hi != 0.0f))
-        return bad_value(check, "hi", (double)f.hi, "must be 0 for this kind");
-    return HW_OK;
+    const bool clips = kind == HW_ACT_CLIP,
+               has_alpha = kind == HW_ACT_LEAKY_RELU || kind == HW_ACT_ELU;
+    return valid(check, "kind", kind > 0 && kind < HW_ACT_END,
+                 "must be a value of enum hw_activation_kind") &&
+           valid(check, "alpha", has_alpha || alpha == 0.0f, "must be 0 for this kind") &&
+           valid(check, "lo", clips || lo == 0.0f, "must be 0 for this kind") &&
+           valid(check, "hi", clips || hi == 0.0f, "must be 0 for this kind") &&
+           valid(check, "hi", !clips || lo < hi, "must be above lo; there is no default");
 }
 
-static enum hw_status check_activation(const struct hw_activation *op, struct check *check)
+static bool check_activation(const struct check *check)
 {
-    if (!FITS(activation, x, FLOATS) || !FITS(activation, y, SAME_AS(op->x)))
-        return bad_operand(check, op);
-    MAY_BE_IN_PLACE(activation, x);
-    if (unlikely(!equal_extents(&op->x, &op->y)))
-        return MISMATCH(activation, y, x, "y must have the extents of x");
-    return function_check(check, (struct function){ op->kind, op->alpha, op->lo, op->hi });
+    const struct hw_activation *op = check->args;
+    return check_function(check, op->kind, op->alpha, op->lo, op->hi);
 }
 
-/* glu has the tensors of swiglu, in the same places. */
-static enum hw_status check_glu(const struct hw_glu *op, struct check *check)
+static bool check_glu(const struct check *check)
 {
-    const struct hw_swiglu tensors = { op->gate, op->up, op->y };
-    const enum hw_status status = check_swiglu(&tensors, check);
-    if (unlikely(status))
-        return status;
-    return function_check(check, (struct function){ op->kind, op->alpha, op->lo, op->hi });
-}
-
-static enum hw_status check_add_rmsnorm(const struct hw_add_rmsnorm *op,
-                                        struct check *check)
-{
-    if (!FITS(add_rmsnorm, residual, FLOATS) ||
-        !FITS(add_rmsnorm, x, SAME_AS(op->residual)) ||
-        !FITS(add_rmsnorm, weight, same_or_f32(&op->residual)) ||
-        !FITS(add_rmsnorm, y, SAME_AS(op->residual)))
-        return bad_operand(check, op);
-    MAY_BE_IN_PLACE(add_rmsnorm, x);
-    if (unlikely(op->reserved))
-        return bad_integer(check, "reserved", op->reserved, NO_MEANING);
-    if (unlikely(!equal_extents(&op->x, &op->residual)))
-        return MISMATCH(add_rmsnorm, x, residual, "x must have the extents of residual");
-    if (unlikely(!equal_extents(&op->y, &op->residual)))
-        return MISMATCH(add_rmsnorm, y, residual, "y must have the extents of residual");
-    if (unlikely(present(&op->weight) &&
-                 (op->weight.rank != 1 || op->weight.extent[0] != cols(&op->x))))
-        return MISMATCH(add_rmsnorm, weight, x, "weight must have the last extent of x");
-    return eps_check(check, op->eps);
+    const struct hw_glu *op = check->args;
+    return check_gates(check, &op->gate, &op->up, &op->y) &&
+           check_function(check, op->kind, op->alpha, op->lo, op->hi);
 }
 
 /* Whether the leading extents of `t`, without its last `own` axes, divide the batches of `whole`, a
@@ -473,174 +334,129 @@ static bool batches_repeat(const struct hw_tensor *t, int own,
     return good;
 }
 
-/* `narrow` is [..,I,N], rows are [..,I], the table is [..,R,N]. */
-#define CHECK_ROWS(name, narrow)                                                           \
-    do {                                                                                   \
-        if (unlikely(op->table.rank < 2 || op->narrow.rank < 2 ||                          \
-                     cols(&op->table) != cols(&op->narrow)))                               \
-            return MISMATCH(name, narrow, table,                                           \
-                            #narrow " must be [..,I,N] and table [..,R,N]");               \
-        if (unlikely(cols(&op->rows) != axis(&op->narrow, 1) ||                            \
-                     !batches_repeat(&op->rows, 1, &op->narrow)))                          \
-            return MISMATCH(name, rows, narrow,                                            \
-                            "rows must be [..,I], with leading extents that repeat to "    \
-                            "those of " #narrow);                                          \
-    } while (0)
-
-static enum hw_status check_get_rows(const struct hw_get_rows *op, struct check *check)
+/* `chosen` is [..,I,N]. */
+static bool check_rows(const struct check *check, const struct hw_tensor *table,
+                       const struct hw_tensor *rows, const struct hw_tensor *chosen)
 {
-    if (!FITS(get_rows, table, FLOATS | BLOCKS) || !FITS(get_rows, rows, ROW_NUMBERS) ||
-        !FITS(get_rows, y, FLOATS))
-        return bad_operand(check, op);
-    CHECK_ROWS(get_rows, y);
-    if (unlikely(!batches_repeat(&op->table, 2, &op->y)))
-        return MISMATCH(get_rows, table, y,
-                        "the leading extents of table must repeat to those of y");
-    return HW_OK;
+    const char *name = name_of(check, chosen);
+    if (unlikely(table->rank < 2 || chosen->rank < 2 || cols(table) != cols(chosen)))
+        return bad_shapes(check, chosen, table, "%s must be [..,I,N] and table [..,R,N]",
+                          name);
+    if (unlikely(cols(rows) != axis(chosen, 1) || !batches_repeat(rows, 1, chosen)))
+        return bad_shapes(check, rows, chosen,
+                          "rows must be [..,I], with leading extents that repeat to those "
+                          "of %s",
+                          name);
+    return true;
 }
 
-static enum hw_status check_set_rows(const struct hw_set_rows *op, struct check *check)
+static bool check_get_rows(const struct check *check)
 {
-    if (!FITS(set_rows, x, FLOATS) || !FITS(set_rows, rows, ROW_NUMBERS) ||
-        !FITS(set_rows, table, FLOATS | BLOCKS))
-        return bad_operand(check, op);
-    CHECK_ROWS(set_rows, x);
-    if (unlikely(op->table.rank != op->x.rank || axis(&op->table, 2) != axis(&op->x, 2) ||
-                 axis(&op->table, 3) != axis(&op->x, 3)))
-        return MISMATCH(set_rows, table, x, "table must have the leading extents of x");
-    return HW_OK;
+    const struct hw_get_rows *op = check->args;
+    return check_rows(check, &op->table, &op->rows, &op->y) &&
+           agree(check, &op->table, &op->y, batches_repeat(&op->table, 2, &op->y),
+                 "the leading extents of table must repeat to those of y");
 }
 
-/* The dtypes to which a tensor can be copied: its own dtype, floats, and blocks if it has
- * floats. */
-static uint32_t copies_to(const struct hw_tensor *src)
+static bool check_set_rows(const struct check *check)
 {
-    const uint32_t own = 1u << src->dtype;
-    return own | (own & FLOATS ? FLOATS | BLOCKS : 0) | (own & BLOCKS ? FLOATS : 0);
+    const struct hw_set_rows *op = check->args;
+    const struct hw_tensor *x = &op->x, *table = &op->table;
+    return check_rows(check, table, &op->rows, x) &&
+           agree(check, table, x,
+                 table->rank == x->rank && axis(table, 2) == axis(x, 2) &&
+                     axis(table, 3) == axis(x, 3),
+                 "table must have the leading extents of x");
 }
 
-static enum hw_status check_copy(const struct hw_copy *op, struct check *check)
+/* Each dtype is copied to itself, and floats and blocks to floats and from them. */
+static bool check_copy(const struct check *check)
 {
-    if (!FITS(copy, src, ANY_DTYPE) || !FITS(copy, dst, copies_to(&op->src)))
-        return bad_operand(check, op);
-    if (unlikely(op->src.layout))
-        return MISMATCH(copy, src, dst,
-                        "a packed tensor cannot be copied; copy the original");
-    if (unlikely(!equal_extents(&op->src, &op->dst)))
-        return MISMATCH(copy, dst, src, "dst must have the extents of src");
-    return HW_OK;
+    const struct hw_copy *op = check->args;
+    const uint32_t src = 1u << op->src.dtype, dst = 1u << op->dst.dtype;
+    const bool converts = (src & FLOATS && dst & (FLOATS | BLOCKS)) ||
+                          (src & BLOCKS && dst & FLOATS);
+    return agree(check, &op->src, &op->dst, src == dst || converts,
+                 "one must have floats, and the other floats or blocks, if their dtypes "
+                 "differ") &&
+           agree(check, &op->src, &op->dst, !op->src.layout,
+                 "a packed tensor cannot be copied; copy the original");
 }
 
-static enum hw_status check_argmax(const struct hw_argmax *op, struct check *check)
+static bool check_argmax(const struct check *check)
 {
-    if (!FITS(argmax, x, FLOATS) || !FITS(argmax, y, DTYPE(I32)))
-        return bad_operand(check, op);
-    const int rank = op->x.rank;
-    const bool kept = op->y.rank == rank && cols(&op->y) == 1;
-    bool good = kept || op->y.rank == rank - 1;
-    for (int i = 0; i < rank - 1; i++)
-        good &= op->y.extent[i] == op->x.extent[i];
-    if (unlikely(!good))
-        return MISMATCH(argmax, y, x,
-                        "y must have the extents of x, with the last one dropped or 1");
-    if (unlikely(cols(&op->x) == 0 && !tensor_empty(&op->y)))
-        return MISMATCH(argmax, x, y, "argmax needs at least one element per row");
-    return HW_OK;
+    const struct hw_argmax *op = check->args;
+    const struct hw_tensor *x = &op->x, *y = &op->y;
+    const bool kept = y->rank == x->rank && cols(y) == 1;
+    bool good = kept || y->rank == x->rank - 1;
+    for (int i = 0; i < x->rank - 1; i++)
+        good &= y->extent[i] == x->extent[i];
+    return agree(check, y, x, good,
+                 "y must have the extents of x, with the last one dropped or 1") &&
+           agree(check, x, y, cols(x) || tensor_empty(y),
+                 "argmax needs at least one element per row");
 }
 
-/* Checks the bias, which has a row for each expert. c must not overlap its inputs. */
-static enum hw_status check_experts(const struct hw_matmul_id *op,
-                                    const struct check *check)
+static bool check_matmul_id(const struct check *check)
 {
-    if (unlikely(present(&op->bias) &&
-                 (op->bias.rank != 2 || op->bias.extent[0] != op->b.extent[0] ||
-                  op->bias.extent[1] != op->b.extent[1])))
-        return MISMATCH(matmul_id, bias, b, "bias must be [E,N]");
-    return HW_OK;
+    const struct hw_matmul_id *op = check->args;
+    const struct hw_tensor *a = &op->a, *b = &op->b, *ids = &op->ids, *c = &op->c,
+                           *bias = &op->bias;
+    return agree(check, a, b, b->rank == 3 && a->rank == 3 && axis(a, 0) == axis(b, 0),
+                 "a must be [T,U,K] or [T,1,K] and b [E,N,K]") &&
+           agree(check, c, b, c->rank == 3 && axis(c, 0) == axis(b, 1),
+                 "c must be [T,U,N] and b [E,N,K]") &&
+           agree(check, ids, c,
+                 ids->rank == 2 && axis(ids, 1) == axis(c, 2) && axis(ids, 0) == axis(c, 1),
+                 "ids must be [T,U] and c [T,U,N]") &&
+           agree(check, a, c,
+                 axis(a, 2) == axis(c, 2) && (axis(a, 1) == axis(c, 1) || axis(a, 1) == 1),
+                 "a must be [T,U,K] or [T,1,K] and c [T,U,N]") &&
+           agree(check, bias, b,
+                 !present(bias) || (bias->rank == 2 && axis(bias, 1) == axis(b, 2) &&
+                                    axis(bias, 0) == axis(b, 1)),
+                 "bias must be [E,N]");
 }
 
-static enum hw_status check_matmul_id(const struct hw_matmul_id *op, struct check *check)
+static bool check_layernorm(const struct check *check)
 {
-    const struct hw_tensor *a = &op->a, *b = &op->b, *ids = &op->ids, *c = &op->c;
-    if (!FITS(matmul_id, a, FLOATS) || !FITS(matmul_id, b, FLOATS | BLOCKS) ||
-        !FITS(matmul_id, ids, DTYPE(I32)) || !FITS(matmul_id, bias, FLOATS) ||
-        !FITS(matmul_id, c, FLOATS))
-        return bad_operand(check, op);
-    if (unlikely(b->rank != 3 || a->rank != 3 || a->extent[2] != b->extent[2]))
-        return MISMATCH(matmul_id, a, b, "a must be [T,U,K] or [T,1,K] and b [E,N,K]");
-    if (unlikely(c->rank != 3 || c->extent[2] != b->extent[1]))
-        return MISMATCH(matmul_id, c, b, "c must be [T,U,N] and b [E,N,K]");
-    if (unlikely(ids->rank != 2 || ids->extent[0] != c->extent[0] ||
-                 ids->extent[1] != c->extent[1]))
-        return MISMATCH(matmul_id, ids, c, "ids must be [T,U] and c [T,U,N]");
-    if (unlikely(a->extent[0] != c->extent[0] ||
-                 (a->extent[1] != c->extent[1] && a->extent[1] != 1)))
-        return MISMATCH(matmul_id, a, c, "a must be [T,U,K] or [T,1,K] and c [T,U,N]");
-    return check_experts(op, check);
+    const struct hw_layernorm *op = check->args;
+    const struct hw_tensor *weight = &op->weight, *bias = &op->bias;
+    return agree(check, bias, weight,
+                 !present(bias) || !present(weight) || bias->dtype == weight->dtype,
+                 "bias must have the dtype of weight");
 }
 
-static enum hw_status check_layernorm(const struct hw_layernorm *op, struct check *check)
+static bool check_top_k(const struct check *check)
 {
-    if (!FITS(layernorm, x, FLOATS) || !FITS(layernorm, weight, same_or_f32(&op->x)) ||
-        !FITS(layernorm, bias,
-              present(&op->weight) ? SAME_AS(op->weight) : same_or_f32(&op->x)) ||
-        !FITS(layernorm, y, SAME_AS(op->x)))
-        return bad_operand(check, op);
-    MAY_BE_IN_PLACE(layernorm, x);
-    if (unlikely(op->reserved))
-        return bad_integer(check, "reserved", op->reserved, NO_MEANING);
-    if (unlikely(!equal_extents(&op->x, &op->y)))
-        return MISMATCH(layernorm, y, x, "y must have the extents of x");
-    if (unlikely(present(&op->weight) &&
-                 (op->weight.rank != 1 || op->weight.extent[0] != cols(&op->x))))
-        return MISMATCH(layernorm, weight, x, "weight must have the last extent of x");
-    if (unlikely(present(&op->bias) &&
-                 (op->bias.rank != 1 || op->bias.extent[0] != cols(&op->x))))
-        return MISMATCH(layernorm, bias, x, "bias must have the last extent of x");
-    return eps_check(check, op->eps);
+    const struct hw_top_k *op = check->args;
+    const struct hw_tensor *x = &op->x, *values = &op->values, *indices = &op->indices;
+    return agree(check, indices, x, same_rows(indices, x) && cols(indices) <= cols(x),
+                 "indices must have the extents of x, the last one at most that of x") &&
+           agree(check, indices, x, cols(indices) <= HW_MAX_K,
+                 "the last extent of indices must be at most " TEXT_OF(HW_MAX_K)) &&
+           agree(check, values, indices, !present(values) || equal_extents(values, indices),
+                 "values must have the extents of indices");
 }
 
-static enum hw_status check_top_k(const struct hw_top_k *op, struct check *check)
+static bool check_dot(const struct check *check)
 {
-    if (!FITS(top_k, x, FLOATS) || !FITS(top_k, values, SAME_AS(op->x)) ||
-        !FITS(top_k, indices, DTYPE(I32)))
-        return bad_operand(check, op);
-    bool good = op->indices.rank == op->x.rank;
-    for (int i = 1; i < HW_MAX_RANK; i++)
-        good &= axis(&op->indices, i) == axis(&op->x, i);
-    if (unlikely(!good || cols(&op->indices) > cols(&op->x)))
-        return MISMATCH(
-            top_k, indices, x,
-            "indices must have the extents of x, the last one at most that of x");
-    if (unlikely(cols(&op->indices) > HW_MAX_K))
-        return MISMATCH(top_k, indices, x,
-                        "the last extent of indices must be at most " TEXT_OF(HW_MAX_K));
-    if (unlikely(present(&op->values) && !equal_extents(&op->values, &op->indices)))
-        return MISMATCH(top_k, values, indices, "values must have the extents of indices");
-    return HW_OK;
-}
-
-static enum hw_status check_dot(const struct hw_dot *op, struct check *check)
-{
-    if (!FITS(dot, a, FLOATS) || !FITS(dot, b, FLOATS) || !FITS(dot, y, FLOATS))
-        return bad_operand(check, op);
-    const int rank = op->a.rank > op->b.rank ? op->a.rank : op->b.rank;
-    const int kept = op->y.rank == rank; /* y keeps the last extent, as 1 */
-    if (unlikely(cols(&op->a) != cols(&op->b)))
-        return MISMATCH(dot, a, b, "a and b must have the same last extent");
-    if (unlikely(kept ? cols(&op->y) != 1 : op->y.rank != rank - 1))
-        return MISMATCH(
-            dot, y, a,
-            "y must have the extents of a and b, with the last one dropped or 1");
+    const struct hw_dot *op = check->args;
+    const struct hw_tensor *a = &op->a, *b = &op->b, *y = &op->y;
+    const int rank = a->rank > b->rank ? a->rank : b->rank;
+    const int kept = y->rank == rank; /* y keeps the last extent, as 1 */
+    bool a_fits = true, b_fits = true;
     for (int i = 1; i < HW_MAX_RANK; i++) {
-        const int64_t of_y = axis(&op->y, i - !kept);
-        const int64_t of_a = axis(&op->a, i), of_b = axis(&op->b, i);
-        if (unlikely(of_a != of_y && (of_a != 1 || of_b != of_y)))
-            return MISMATCH(dot, a, y, "the outer extents of a do not broadcast to y");
-        if (unlikely(of_b != of_y && of_b != 1))
-            return MISMATCH(dot, b, y, "the outer extents of b do not broadcast to y");
+        const int64_t of_y = axis(y, i - !kept), of_a = axis(a, i), of_b = axis(b, i);
+        a_fits &= of_a == of_y || (of_a == 1 && of_b == of_y);
+        b_fits &= of_b == of_y || of_b == 1;
     }
-    return HW_OK;
+    return agree(check, a, b, cols(a) == cols(b),
+                 "a and b must have the same last extent") &&
+           agree(check, y, a, kept ? cols(y) == 1 : y->rank == rank - 1,
+                 "y must have the extents of a and b, with the last one dropped or 1") &&
+           agree(check, a, y, a_fits, "the outer extents of a do not broadcast to y") &&
+           agree(check, b, y, b_fits, "the outer extents of b do not broadcast to y");
 }
 
 /* The number of positions of a kernel along one axis; -1 if it overflows. */
@@ -659,113 +475,237 @@ static int64_t or_one(int32_t value)
     return value ? value : 1;
 }
 
-static enum hw_status check_steps(const struct hw_conv2d *op, const struct check *check)
+static bool check_planes(const struct check *check)
 {
-    const struct {
-        const char *field;
-        int32_t value;
-    } steps[] = { { "stride_h", op->stride_h },     { "stride_w", op->stride_w },
-                  { "pad_h", op->pad_h },           { "pad_w", op->pad_w },
-                  { "dilation_h", op->dilation_h }, { "dilation_w", op->dilation_w },
-                  { "groups", op->groups } };
-    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
-        if (unlikely(steps[i].value < 0))
-            return bad_integer(check, steps[i].field, steps[i].value,
-                               "must not be negative");
-    if (unlikely(op->reserved))
-        return bad_integer(check, "reserved", op->reserved, NO_MEANING);
-    if (unlikely(axis(&op->x, 2) % or_one(op->groups) ||
-                 axis(&op->weight, 3) % or_one(op->groups)))
-        return bad_integer(check, "groups", op->groups,
-                           "must divide the channels of x and of y");
-    return HW_OK;
-}
-
-static enum hw_status check_planes(const struct hw_conv2d *op, const struct check *check)
-{
+    const struct hw_conv2d *op = check->args;
     const struct hw_tensor *x = &op->x, *weight = &op->weight, *y = &op->y;
-    if (unlikely(x->rank != 4 || y->rank != 4 || x->extent[0] != y->extent[0]))
-        return MISMATCH(conv2d, x, y, "x must be [B,Cin,H,W] and y [B,Cout,OH,OW]");
-    if (unlikely(weight->rank != 4 || weight->extent[0] != y->extent[1] ||
-                 weight->extent[2] < 1 || weight->extent[3] < 1))
-        return MISMATCH(conv2d, weight, y,
-                        "weight must be [Cout,Cin/groups,KH,KW], KH and KW at least 1");
-    const enum hw_status status = check_steps(op, check);
-    if (unlikely(status))
-        return status;
-    if (unlikely(x->extent[1] / or_one(op->groups) != weight->extent[1]))
-        return MISMATCH(conv2d, weight, x, "weight must be [Cout,Cin/groups,KH,KW]");
-    if (unlikely(places(x->extent[2], weight->extent[2], or_one(op->stride_h), op->pad_h,
-                        or_one(op->dilation_h)) != y->extent[2] ||
-                 places(x->extent[3], weight->extent[3], or_one(op->stride_w), op->pad_w,
-                        or_one(op->dilation_w)) != y->extent[3]))
-        return MISMATCH(conv2d, y, x,
-                        "the last two extents of y do not follow from x and weight, "
-                        "strides, pads and dilations");
-    if (unlikely(present(&op->bias) &&
-                 (op->bias.rank != 1 || op->bias.extent[0] != y->extent[1])))
-        return MISMATCH(conv2d, bias, y, "bias must be [Cout]");
-    return HW_OK;
+    return valid(check, "groups",
+                 axis(x, 2) % or_one(op->groups) == 0 &&
+                     axis(weight, 3) % or_one(op->groups) == 0,
+                 "must divide the channels of x and of y") &&
+           agree(check, weight, x, axis(x, 2) / or_one(op->groups) == axis(weight, 2),
+                 "weight must be [Cout,Cin/groups,KH,KW]") &&
+           agree(check, y, x,
+                 places(axis(x, 1), axis(weight, 1), or_one(op->stride_h), op->pad_h,
+                        or_one(op->dilation_h)) == axis(y, 1) &&
+                     places(axis(x, 0), axis(weight, 0), or_one(op->stride_w), op->pad_w,
+                            or_one(op->dilation_w)) == axis(y, 0),
+                 "the last two extents of y do not follow from x and weight, strides, pads "
+                 "and dilations") &&
+           vector(check, &op->bias, y, axis(y, 2), "bias must be [Cout]");
 }
 
-static enum hw_status check_conv2d(const struct hw_conv2d *op, struct check *check)
+static bool check_conv2d(const struct check *check)
 {
-    if (!FITS(conv2d, x, FLOATS) || !FITS(conv2d, weight, FLOATS) ||
-        !FITS(conv2d, bias, FLOATS) || !FITS(conv2d, y, FLOATS))
-        return bad_operand(check, op);
-    return check_planes(op, check);
+    const struct hw_conv2d *op = check->args;
+    const struct hw_tensor *x = &op->x, *weight = &op->weight, *y = &op->y;
+    return agree(check, x, y, x->rank == 4 && y->rank == 4 && axis(x, 3) == axis(y, 3),
+                 "x must be [B,Cin,H,W] and y [B,Cout,OH,OW]") &&
+           agree(check, weight, y,
+                 weight->rank == 4 && axis(weight, 3) == axis(y, 2) &&
+                     axis(weight, 1) >= 1 && axis(weight, 0) >= 1,
+                 "weight must be [Cout,Cin/groups,KH,KW], KH and KW at least 1") &&
+           check_planes(check);
 }
 
 /* ---- the table ---- */
 
-/* Cold, so that they are compiled for size: repeated calls need no check (seen.h). */
-#define X(NAME, name)                                                                      \
-    static __attribute__((cold)) enum hw_status run_##name(const void *args,               \
-                                                           struct check *check)            \
-    {                                                                                      \
-        return check_##name(args, check);                                                  \
-    }
-HW_OPS(X)
-#undef X
-
-static enum hw_status (*const checks[HW_OP_COUNT])(const void *args,
-                                                   struct check *check) = {
-#define X(NAME, name) run_##name,
-    HW_OPS(X)
-#undef X
+/* Operands in the order of HW_OPERANDS_*: the dtypes of an operand (see memory/dtype.h), and: */
+enum {
+    FIRST_TYPE = 1 << 24, /* or the dtype of the first operand */
+    EXTENTS = 1 << 25,    /* it has the extents of the first operand */
+    ROW = 1 << 26,        /* it is [N], with N the last extent of the first operand */
+    REPEATS = 1 << 27,    /* its extents divide those of the last operand */
+    IN_PLACE = 1 << 28,   /* the last operand may be this one */
+    /* Usual combinations. */
+    INPUT = FLOATS | IN_PLACE,
+    LIKE_FIRST = FIRST_TYPE | EXTENTS,
+    PER_COLUMN = FIRST_TYPE | DTYPE(F32) | ROW,
+    BROADCAST = FLOATS | REPEATS | IN_PLACE,
+    WEIGHTS = FLOATS | BLOCKS,
+    F32 = DTYPE(F32),
+    I32 = DTYPE(I32)
 };
 
-/* ---- outputs and other operands ---- */
+/* Other fields in the order of HW_SCALARS_*. All flags are 0 or 1, I32 are not negative and F32 are
+ * finite, except: */
+enum { NOT_NEGATIVE = 1 /* I64 and F32 */, INFINITE = 2 /* F32: may be infinite */ };
+
+#define RULES(NAME, ...) [HW_OP_##NAME] = { __VA_ARGS__ }
+static const struct rules {
+    uint32_t operand[MAX_OPERANDS];
+    bool (*more)(const struct check *check); /* NULL: there is no other rule */
+    uint8_t scalar[MAX_SCALARS];
+} rules[] = {
+    RULES(MATMUL, { FLOATS, WEIGHTS, FLOATS, FLOATS }, check_matmul),
+    RULES(RMSNORM, { INPUT, PER_COLUMN, LIKE_FIRST }, NULL, { NOT_NEGATIVE }),
+    RULES(SOFTMAX, { INPUT, FLOATS, F32, F32, LIKE_FIRST }, check_softmax),
+    RULES(SILU, { INPUT, LIKE_FIRST }),
+    RULES(ROPE, { INPUT, I32, F32, LIKE_FIRST }, check_rope),
+    RULES(ATTENTION, { FLOATS, WEIGHTS, WEIGHTS, FLOATS, F32, F32, I32, FIRST_TYPE },
+          check_attention, { NOT_NEGATIVE, NOT_NEGATIVE, 0, NOT_NEGATIVE }),
+    RULES(ADD, { BROADCAST, BROADCAST, FLOATS }),
+    RULES(MUL, { BROADCAST, BROADCAST, FLOATS }),
+    RULES(SWIGLU, { INPUT, FIRST_TYPE | IN_PLACE, FIRST_TYPE }, check_swiglu),
+    RULES(ADD_RMSNORM, { FLOATS, LIKE_FIRST | IN_PLACE, PER_COLUMN, LIKE_FIRST }, NULL,
+          { NOT_NEGATIVE }),
+    RULES(GET_ROWS, { WEIGHTS, ROW_NUMBERS, FLOATS }, check_get_rows),
+    RULES(SET_ROWS, { FLOATS, ROW_NUMBERS, WEIGHTS }, check_set_rows),
+    RULES(COPY, { ANY_DTYPE, ANY_DTYPE | EXTENTS }, check_copy),
+    RULES(ARGMAX, { FLOATS, I32 }, check_argmax),
+    RULES(MATMUL_ID, { FLOATS, WEIGHTS, I32, FLOATS, FLOATS }, check_matmul_id),
+    RULES(LAYERNORM, { INPUT, PER_COLUMN, PER_COLUMN, LIKE_FIRST }, check_layernorm,
+          { NOT_NEGATIVE }),
+    RULES(SUB, { BROADCAST, BROADCAST, FLOATS }),
+    RULES(DIV, { BROADCAST, BROADCAST, FLOATS }),
+    RULES(SCALE, { INPUT, LIKE_FIRST }),
+    RULES(TOP_K, { FLOATS, FIRST_TYPE, I32 }, check_top_k),
+    RULES(DOT, { FLOATS, FLOATS, FLOATS }, check_dot),
+    RULES(ACTIVATION, { INPUT, LIKE_FIRST }, check_activation,
+          { 0, 0, INFINITE, INFINITE }),
+    RULES(GLU, { INPUT, FIRST_TYPE | IN_PLACE, FIRST_TYPE }, check_glu,
+          { 0, 0, INFINITE, INFINITE }),
+    RULES(CONV2D, { FLOATS, FLOATS, FLOATS, FLOATS }, check_conv2d),
+};
+_Static_assert(sizeof rules / sizeof *rules == HW_OP_COUNT, "each op has rules");
+
+/* ---- operands ---- */
+
+/* Each operand by itself. */
+static bool check_operand(struct check *check, uint32_t i)
+{
+    const struct hw_tensor *first = check->args, *t = &first[i];
+    const struct operand_row *operand = &op_rows[check->op].operands[i];
+    const uint32_t rule = rules[check->op].operand[i],
+                   like = rule & FIRST_TYPE ? 1u << first->dtype : 0;
+    const struct use use = { .device = check->device,
+                             .impl = check->impl,
+                             .dtypes = (rule & ANY_DTYPE) | like,
+                             .reads_packed = operand->role == HW_ROLE_WEIGHT,
+                             .writes = role_writes(operand->role),
+                             .fills = check->op == HW_OP_COPY };
+    char why[FAULT_SIZE];
+    if (role_optional(operand->role) && !present(t)) {
+        check->bytes[i] = (struct byte_range){ 0 };
+        return true;
+    }
+    if (unlikely(use_fault(&use, t, &check->bytes[i], why)))
+        return bad_operand(check, i, why);
+    check->traits |= t->buffer ? 0u : TRAIT_HOST;
+    check->traits |= innermost_strided(t) ? TRAIT_STRIDED : 0u;
+    if (use.writes && check->bytes[i].begin == check->bytes[i].end)
+        check->traits |= TRAIT_EMPTY;
+    return true;
+}
+
+/* The extents of the operands, as the table has them. */
+static bool check_extents(const struct check *check)
+{
+    const struct op_row *row = &op_rows[check->op];
+    const struct hw_tensor *first = check->args, *last = &first[row->operand_count - 1];
+    for (uint32_t i = 0; i < row->operand_count; i++) {
+        const struct hw_tensor *t = &first[i];
+        const uint32_t rule = present(t) ? rules[check->op].operand[i] : 0;
+        if (unlikely(rule & EXTENTS && !equal_extents(t, first)))
+            return bad_shapes(check, t, first, "%s must have the extents of %s",
+                              name_of(check, t), name_of(check, first));
+        if (unlikely(rule & ROW && (t->rank != 1 || t->extent[0] != cols(first))))
+            return bad_shapes(check, t, first, "%s must be [%" PRId64 "]",
+                              name_of(check, t), cols(first));
+        if (unlikely(rule & REPEATS && !repeats(t, last)))
+            return bad_shapes(check, t, last, "the extents of %s must divide those of %s",
+                              name_of(check, t), name_of(check, last));
+    }
+    return true;
+}
+
+static const char *field_fault(const struct operand_row *field, uint32_t rule, double value)
+{
+    const bool is_float = field->type == HW_FIELD_F32;
+    if (field->type == HW_FIELD_RESERVED && value != 0)
+        return "must be 0: it is reserved";
+    if (field->type == HW_FIELD_FLAG && value > 1)
+        return "must be 0 or 1";
+    if (is_float && rule != INFINITE && value - value != 0)
+        return "must be finite";
+    return value < 0 && (rule == NOT_NEGATIVE || field->type == HW_FIELD_I32)
+               ? "must not be negative"
+               : NULL;
+}
+
+/* The fields that are no operands, each by itself. */
+static bool check_fields_alone(const struct check *check)
+{
+    const struct op_row *row = &op_rows[check->op];
+    for (uint32_t i = row->operand_count; i < row->field_count; i++) {
+        const struct operand_row *field = &row->operands[i];
+        const uint32_t rule = rules[check->op].scalar[i - row->operand_count];
+        const char *fault = field_fault(field, rule, value_of(check, field));
+        if (unlikely(fault != NULL))
+            return bad_field(check, field, fault);
+    }
+    return true;
+}
+
+/* Whether the output `y` may be exactly operand `x`. */
+static bool may_be_same(const struct check *check, uint32_t y, uint32_t x)
+{
+    return rules[check->op].operand[x] & IN_PLACE &&
+           y == op_rows[check->op].operand_count - 1;
+}
 
 /* Whether output `y` shares bytes with operand `x` without being in place. */
-static bool overlaps(const struct check *check, const struct hw_tensor *operands,
-                     uint32_t y, uint32_t x)
+static bool overlaps(const struct check *check, uint32_t y, uint32_t x)
 {
     const struct byte_range *a = &check->bytes[y], *b = &check->bytes[x];
     if (likely(x == y || !share_space(a, b)))
         return false;
-    const struct hw_tensor *out = &operands[y], *other = &operands[x];
+    const struct hw_tensor *operands = check->args, *out = &operands[y],
+                           *other = &operands[x];
     if (may_be_same(check, y, x) && a->begin == b->begin && out->dtype == other->dtype &&
         equal_extents(out, other) && equal_strides(out, other))
         return false;
     return !interleaved(out, a, other, b);
 }
 
+static __attribute__((cold)) bool bad_overlap(const struct check *check, uint32_t y,
+                                              uint32_t x)
+{
+    const struct op_row *row = &op_rows[check->op];
+    const char *rule = "an output must not overlap this operand";
+    if (row->written >> x & 1)
+        rule = "both are written";
+    else if (may_be_same(check, y, x))
+        rule = "operands must be identical (same address and layout) or disjoint";
+    fail(HW_INVALID, "%s: %s overlaps %s: %s", hw_op_name(check->op), row->operands[y].name,
+         row->operands[x].name, rule);
+    return false;
+}
+
 /* No output may share bytes with another operand, except in place. */
-static enum hw_status check_overlaps(const void *args, const struct check *check)
+static bool check_overlaps(const struct check *check)
 {
     const struct op_row *row = &op_rows[check->op];
     for (uint32_t outputs = row->written; outputs; outputs &= outputs - 1) {
         const uint32_t y = (uint32_t)__builtin_ctz(outputs);
         for (uint32_t x = 0; x < row->operand_count; x++)
-            if (unlikely(overlaps(check, args, y, x)))
+            if (unlikely(overlaps(check, y, x)))
                 return bad_overlap(check, y, x);
     }
-    return HW_OK;
+    return true;
 }
+
+/* ---- the call ---- */
 
 enum hw_status check_call(const void *args, struct check *check)
 {
-    const enum hw_status status = checks[check->op](args, check);
-    return unlikely(status) ? status : check_overlaps(args, check);
+    const struct op_row *row = &op_rows[check->op];
+    const struct rules *own = &rules[check->op];
+    bool good = true;
+    check->args = args;
+    for (uint32_t i = 0; i < row->operand_count && good; i++)
+        good = check_operand(check, i);
+    good = good && check_extents(check) && check_fields_alone(check) &&
+           (!own->more || own->more(check)) && check_overlaps(check);
+    return good ? HW_OK : HW_INVALID;
 }

@@ -22,9 +22,7 @@ struct check {
     void *impl;
     uint32_t op;
     uint32_t traits;
-    uint32_t wrong; /* the invalid operand; and the dtypes that it may have */
-    uint32_t dtypes;
-    uint32_t in_place; /* bit i: the last operand, an output, may be operand i */
+    const void *args; /* the op's struct */
     struct byte_range bytes[MAX_OPERANDS];
 };
 

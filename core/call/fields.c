@@ -1,57 +1,51 @@
 /* SPDX-License-Identifier: MIT */
-/* fields.c - the fields of each op's struct, for bindings: the lists of <hw/ops.h> as data. */
+/* fields.c - the op table as data, from the lists of <hw/ops.h>. */
 #include "base/argument.h"
 #include "base/message.h"
 #include "call/ops.h"
+#include "call/queue.h"
 
 #include <hw/report.h>
 
 #include <string.h>
 
-struct field {
-    const char *name, *zero;
-    uint32_t offset, bytes;
-    int32_t type; /* enum hw_field_type */
-    int32_t role; /* enum hw_role */
-};
-
 #define BYTES(op, field) sizeof(((struct hw_##op *)0)->field)
+#define FIELD(op, field) #field, offsetof(struct hw_##op, field), BYTES(op, field)
 
 /* ---- the table ---- */
 
-static const char *const zero_of_role[] = {
-    [HW_ROLE_IN] = "",  [HW_ROLE_OPT_IN] = "absent",  [HW_ROLE_WEIGHT] = "",
-    [HW_ROLE_OUT] = "", [HW_ROLE_OPT_OUT] = "absent", [HW_ROLE_INOUT] = "",
-};
-
-#define T(op, field, part)                                                                 \
-    { .name = #field,                                                                      \
-      .offset = offsetof(struct hw_##op, field),                                           \
-      .bytes = BYTES(op, field),                                                           \
-      .type = HW_FIELD_TENSOR,                                                             \
-      .role = HW_ROLE_##part },
-#define S(op, field, kind, meaning)                                                        \
-    { .name = #field,                                                                      \
-      .zero = meaning,                                                                     \
-      .offset = offsetof(struct hw_##op, field),                                           \
-      .bytes = BYTES(op, field),                                                           \
-      .type = HW_FIELD_##kind },
+#define T(op, field, role)          { FIELD(op, field), HW_FIELD_TENSOR, HW_ROLE_##role, NULL },
+#define S(op, field, type, meaning) { FIELD(op, field), HW_FIELD_##type, 0, meaning },
 #define X(NAME, name)                                                                      \
-    static const struct field fields_##name[] = { HW_OPERANDS_##NAME(T)                    \
-                                                      HW_SCALARS_##NAME(S) };
+    static int32_t call_##name(struct hw_queue *queue, const void *args)                   \
+    {                                                                                      \
+        return queue->ops.name(queue->device_impl, queue->impl, args);                     \
+    }                                                                                      \
+    static const struct operand_row fields_##name[] = { HW_OPERANDS_##NAME(T)              \
+                                                            HW_SCALARS_##NAME(S) };        \
+    _Static_assert(OPERANDS_##name <= MAX_OPERANDS &&                                      \
+                       sizeof fields_##name / sizeof *fields_##name - OPERANDS_##name <=   \
+                           MAX_SCALARS,                                                    \
+                   #name ": more fields than MAX_OPERANDS, MAX_SCALARS");
 HW_OPS(X)
 #undef X
 #undef S
 #undef T
 
-static const struct {
-    const struct field *fields;
-    uint32_t count;
-} tables[HW_OP_COUNT] = {
-#define X(NAME, name) { fields_##name, sizeof fields_##name / sizeof *fields_##name },
+#define OUTPUT(op, field, role)                                                            \
+    | (uint32_t)(HW_ROLE_##role >= HW_ROLE_OUT) << OPERAND_##op##_##field
+const struct op_row op_rows[HW_OP_COUNT] = {
+#define X(NAME, name)                                                                      \
+    { .size = sizeof(struct hw_##name),                                                    \
+      .operand_count = OPERANDS_##name,                                                    \
+      .field_count = sizeof fields_##name / sizeof *fields_##name,                         \
+      .written = 0 HW_OPERANDS_##NAME(OUTPUT),                                             \
+      .operands = fields_##name,                                                           \
+      .call = call_##name },
     HW_OPS(X)
 #undef X
 };
+#undef OUTPUT
 
 /* The lists cover every byte of a struct, and their types match the fields. */
 #define T(op, field, role)       +BYTES(op, field)
@@ -93,17 +87,18 @@ enum hw_status hw_op_field(uint32_t op, uint32_t index, struct hw_field_info *in
     const enum hw_status status = check_size(__func__, "info", info, 2 * sizeof(uint32_t));
     if (status)
         return status;
-    if (index >= tables[op].count)
+    if (index >= op_rows[op].field_count)
         return HW_END;
-    const struct field *field = &tables[op].fields[index];
+    const struct operand_row *field = &op_rows[op].operands[index];
+    const char *zero = role_optional(field->role) ? "absent" : "";
     const struct hw_field_info known = {
         .size = info->size < sizeof known ? info->size : (uint32_t)sizeof known,
         .type = field->type,
-        .role = field->role,
+        .role = (int32_t)field->role,
         .offset = field->offset,
         .bytes = field->bytes,
         .name = field->name,
-        .zero = field->zero ? field->zero : zero_of_role[field->role],
+        .zero = field->zero ? field->zero : zero,
     };
     memcpy(info, &known, known.size);
     return HW_OK;

@@ -2,6 +2,7 @@
 /* layout.c - the bytes that a tensor covers, and its faults. */
 #include "call/layout.h"
 
+#include "base/likely.h"
 #include "memory/dtype.h"
 
 #include <inttypes.h>
@@ -84,8 +85,7 @@ bool tensor_dense(const struct hw_tensor *tensor)
 
 /* ---- one tensor ---- */
 
-__attribute__((format(printf, 2, 3))) static bool faulty(char why[FAULT_SIZE],
-                                                         const char *format, ...)
+bool faulty(char why[FAULT_SIZE], const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -97,91 +97,104 @@ __attribute__((format(printf, 2, 3))) static bool faulty(char why[FAULT_SIZE],
 /* The number of steps along an axis; along the innermost axis, steps from block to block. */
 static int64_t steps_of(const struct hw_tensor *t, int axis)
 {
-    return (axis == t->rank - 1 ? t->extent[axis] / hw_dtype_block(t->dtype)
-                                : t->extent[axis]) -
-           1;
+    const int shift = axis == t->rank - 1 ? dtype_rows[t->dtype].shift : 0;
+    return (t->extent[axis] >> shift) - 1;
+}
+
+static bool axis_fault(const struct hw_tensor *t, int axis, char why[FAULT_SIZE])
+{
+    const int64_t extent = t->extent[axis], stride = t->stride[axis];
+    const int alignment = dtype_rows[t->dtype].alignment;
+    if (unlikely((extent | stride) < 0))
+        return faulty(why, "%s[%d] is %" PRId64 ", must not be negative",
+                      extent < 0 ? "extent" : "stride", axis, extent < 0 ? extent : stride);
+    if (unlikely(stride & (alignment - 1)))
+        return faulty(why, "stride[%d] is %" PRId64 ", must be a multiple of %d for %s",
+                      axis, stride, alignment, hw_dtype_name(t->dtype));
+    return false;
+}
+
+/* Blocks are whole, and contiguous. */
+static bool blocks_fault(const struct hw_tensor *t, char why[FAULT_SIZE])
+{
+    const struct dtype_row row = dtype_rows[t->dtype];
+    const int inner = t->rank - 1, block = 1 << row.shift;
+    if (unlikely(t->extent[inner] & (block - 1)))
+        return faulty(why,
+                      "extent[%d] is %" PRId64 ", must be a multiple of %d, the block size "
+                      "of %s",
+                      inner, t->extent[inner], block, hw_dtype_name(t->dtype));
+    if (unlikely(block > 1 && t->stride[inner] != row.bytes))
+        return faulty(
+            why, "stride[%d] is %" PRId64 "; blocks of %s must be contiguous: %d bytes",
+            inner, t->stride[inner], hw_dtype_name(t->dtype), row.bytes);
+    return false;
 }
 
 bool shape_fault(const struct hw_tensor *t, char why[FAULT_SIZE])
 {
-    if (hw_dtype_bytes(t->dtype) == 0)
+    if (unlikely(t->dtype <= HW_NONE || t->dtype >= HW_DTYPE_END))
         return faulty(why, t->dtype ? "%d is not a dtype" : "it is absent (dtype %d)",
                       (int)t->dtype);
-    if (t->rank < 1 || t->rank > HW_MAX_RANK)
+    if (unlikely(t->rank < 1 || t->rank > HW_MAX_RANK))
         return faulty(why, "rank is %d, must be 1 to %d", (int)t->rank, HW_MAX_RANK);
-    if (t->reserved[0] | t->reserved[1] | t->reserved[2])
+    if (unlikely(t->reserved[0] | t->reserved[1] | t->reserved[2]))
         return faulty(why, "its reserved fields are not zero");
-    for (int i = 0; i < HW_MAX_RANK; i++) {
-        if (i >= t->rank && (t->extent[i] || t->stride[i]))
+    for (int i = 0; i < t->rank; i++)
+        if (unlikely(axis_fault(t, i, why)))
+            return true;
+    for (int i = t->rank; i < HW_MAX_RANK; i++)
+        if (unlikely(t->extent[i] | t->stride[i]))
             return faulty(
                 why, "extent[%d] and stride[%d] are beyond its rank %d and must be zero", i,
                 i, (int)t->rank);
-        if (t->extent[i] < 0)
-            return faulty(why, "extent[%d] is %" PRId64 ", must not be negative", i,
-                          t->extent[i]);
-        if (t->stride[i] < 0)
-            return faulty(why, "stride[%d] is %" PRId64 ", must not be negative", i,
-                          t->stride[i]);
-        if (t->stride[i] % dtype_rows[t->dtype].alignment)
-            return faulty(why, "stride[%d] is %" PRId64 ", must be a multiple of %d for %s",
-                          i, t->stride[i], dtype_rows[t->dtype].alignment,
-                          hw_dtype_name(t->dtype));
-    }
-    const int64_t block = hw_dtype_block(t->dtype), cols = t->extent[t->rank - 1];
-    if (cols % block)
-        return faulty(why,
-                      "extent[%d] is %" PRId64 ", must be a multiple of %" PRId64
-                      ", the block size of %s",
-                      t->rank - 1, cols, block, hw_dtype_name(t->dtype));
-    if (block > 1 && t->stride[t->rank - 1] != hw_dtype_bytes(t->dtype))
-        return faulty(why,
-                      "stride[%d] is %" PRId64 "; blocks of %s must be contiguous: %" PRId64
-                      " bytes",
-                      t->rank - 1, t->stride[t->rank - 1], hw_dtype_name(t->dtype),
-                      hw_dtype_bytes(t->dtype));
-    return false;
+    return blocks_fault(t, why);
 }
 
 /* Sets the bytes from the first element to the last. */
 static bool span_fault(const struct hw_tensor *t, uint64_t *span, char why[FAULT_SIZE])
 {
-    int64_t count = 1, bytes = hw_dtype_bytes(t->dtype), reach;
+    int64_t count = 1, bytes = dtype_rows[t->dtype].bytes, reach;
     bool overflow = false;
     for (int i = t->rank - 1; i >= 0; i--) {
         overflow |= __builtin_mul_overflow(count, t->extent[i], &count);
         overflow |= __builtin_mul_overflow(steps_of(t, i), t->stride[i], &reach);
         overflow |= __builtin_add_overflow(bytes, reach, &bytes);
     }
-    if (overflow)
+    if (unlikely(overflow))
         return faulty(why, "its number of elements or bytes overflows 63 bits");
     *span = count ? (uint64_t)bytes : 0;
     return false;
 }
 
-static bool place_fault(const struct hw_tensor *t, uint64_t span, char why[FAULT_SIZE])
+/* Whether `span` bytes of the tensor lie outside its buffer or the address space. */
+static bool place_fault(const struct hw_tensor *t, uint64_t span, struct byte_range *where,
+                        char why[FAULT_SIZE])
 {
+    const struct hw_buffer *buffer = t->buffer;
+    const void *base = buffer ? buffer->host : t->data;
     const uint64_t alignment = dtype_rows[t->dtype].alignment;
     uint64_t begin = t->offset, end;
-    if (t->buffer) {
-        if (__builtin_add_overflow(begin, span, &end) || end > t->buffer->bytes)
-            return faulty(why,
-                          "%" PRIu64 " bytes at offset %" PRIu64
-                          " exceed its buffer of %" PRIu64 " bytes",
-                          span, t->offset, t->buffer->bytes);
-        begin += (uint64_t)(uintptr_t)t->buffer->host;
-    } else {
-        if (!t->data && span)
-            return faulty(why, "it has neither buffer nor data");
-        if (__builtin_add_overflow(begin, (uint64_t)(uintptr_t)t->data, &begin) ||
-            __builtin_add_overflow(begin, span, &end))
-            return faulty(
-                why, "%" PRIu64 " bytes at offset %" PRIu64 " exceed the address space",
-                span, t->offset);
-    }
-    if (begin & (alignment - 1))
+    if (unlikely(buffer &&
+                 (__builtin_add_overflow(begin, span, &end) || end > buffer->bytes)))
+        return faulty(why,
+                      "%" PRIu64 " bytes at offset %" PRIu64
+                      " exceed its buffer of %" PRIu64 " bytes",
+                      span, begin, buffer->bytes);
+    if (unlikely(!buffer && !base && span))
+        return faulty(why, "it has neither buffer nor data");
+    if (unlikely(__builtin_add_overflow(begin, (uint64_t)(uintptr_t)base, &begin) ||
+                 __builtin_add_overflow(begin, span, &end)))
+        return faulty(why,
+                      "%" PRIu64 " bytes at offset %" PRIu64 " exceed the address space",
+                      span, t->offset);
+    if (unlikely(begin & (alignment - 1)))
         return faulty(
             why, "its first element is not aligned to %" PRIu64 " bytes, as %s must be",
             alignment, hw_dtype_name(t->dtype));
+    *where = (struct byte_range){ .space = base ? NULL : buffer,
+                                  .begin = span ? begin : 0,
+                                  .end = span ? end : 0 };
     return false;
 }
 
@@ -199,10 +212,10 @@ static bool folds(const struct hw_tensor *t, char why[FAULT_SIZE])
             order[at] = order[at - 1];
         order[at] = i;
     }
-    int64_t inside = hw_dtype_bytes(t->dtype);
+    int64_t inside = dtype_rows[t->dtype].bytes;
     for (int k = 0; k < n; k++) {
         int axis = order[k];
-        if (t->stride[axis] < inside)
+        if (unlikely(t->stride[axis] < inside))
             return faulty(why,
                           "it is an output, and with stride[%d] of %" PRId64
                           " its elements overlap",
@@ -212,12 +225,18 @@ static bool folds(const struct hw_tensor *t, char why[FAULT_SIZE])
     return false;
 }
 
-bool tensor_fault(const struct hw_tensor *t, bool writes, char why[FAULT_SIZE])
+bool bytes_fault(const struct hw_tensor *t, bool writes, struct byte_range *where,
+                 char why[FAULT_SIZE])
 {
     uint64_t span = 0;
-    if (shape_fault(t, why) || span_fault(t, &span, why) || place_fault(t, span, why))
-        return true;
-    return writes && span && folds(t, why);
+    return span_fault(t, &span, why) || place_fault(t, span, where, why) ||
+           (writes && span && folds(t, why));
+}
+
+bool tensor_fault(const struct hw_tensor *t, bool writes, char why[FAULT_SIZE])
+{
+    struct byte_range where;
+    return shape_fault(t, why) || bytes_fault(t, writes, &where, why);
 }
 
 /* ---- two tensors ---- */

@@ -18,8 +18,15 @@ struct byte_range {
  * `writes` it is an output, whose elements must not overlap each other. */
 bool tensor_fault(const struct hw_tensor *tensor, bool writes, char why[FAULT_SIZE]);
 
-/* Like tensor_fault(), for dtype, rank, extents and strides only. */
+/* The two halves of tensor_fault(): dtype, rank, extents and strides; and, if these are right, the
+ * bytes, which are stored in `where`. */
 bool shape_fault(const struct hw_tensor *tensor, char why[FAULT_SIZE]);
+bool bytes_fault(const struct hw_tensor *tensor, bool writes, struct byte_range *where,
+                 char why[FAULT_SIZE]);
+
+/* Writes the reason, and returns true. */
+bool faulty(char why[FAULT_SIZE], const char *format, ...)
+    __attribute__((cold, format(printf, 2, 3)));
 
 #define DESCRIBE_SIZE 128
 /* "f32 [4, 64]", for messages. */

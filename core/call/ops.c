@@ -18,53 +18,6 @@
 #include "route/op_state.h"
 #include "route/route.h"
 
-/* ---- the table ---- */
-
-#define T(op, field, role) { #field, offsetof(struct hw_##op, field), HW_ROLE_##role },
-#define X(NAME, name)                                                                      \
-    static int32_t call_##name(struct hw_queue *queue, const void *args)                   \
-    {                                                                                      \
-        return queue->ops.name(queue->device_impl, queue->impl, args);                     \
-    }                                                                                      \
-    static const struct operand_row operands_##name[] = { HW_OPERANDS_##NAME(T) };         \
-    _Static_assert(OPERANDS_##name <= MAX_OPERANDS,                                        \
-                   #name ": more operands than MAX_OPERANDS");
-HW_OPS(X)
-#undef X
-#undef T
-
-/* Masks of operands, by bit number: outputs, optional operands, operands that may be packed. */
-#define BIT(is, op, field)   | (uint32_t)(is) << OPERAND_##op##_##field
-#define OUT(op, field, role) BIT(HW_ROLE_##role >= HW_ROLE_OUT, op, field)
-#define OPT(op, field, role)                                                               \
-    BIT(HW_ROLE_##role == HW_ROLE_OPT_IN || HW_ROLE_##role == HW_ROLE_OPT_OUT, op, field)
-#define PACK(op, field, role) BIT(HW_ROLE_##role == HW_ROLE_WEIGHT, op, field)
-#define X(NAME, name)                                                                      \
-    enum {                                                                                 \
-        WRITTEN_##name = 0 HW_OPERANDS_##NAME(OUT),                                        \
-        OPTIONAL_##name = 0 HW_OPERANDS_##NAME(OPT),                                       \
-        WEIGHTS_##name = 0 HW_OPERANDS_##NAME(PACK)                                        \
-    };
-HW_OPS(X)
-#undef X
-#undef PACK
-#undef OPT
-#undef OUT
-#undef BIT
-
-const struct op_row op_rows[HW_OP_COUNT] = {
-#define X(NAME, name)                                                                      \
-    { .size = sizeof(struct hw_##name),                                                    \
-      .operand_count = OPERANDS_##name,                                                    \
-      .written = WRITTEN_##name,                                                           \
-      .optional = OPTIONAL_##name,                                                         \
-      .weights = WEIGHTS_##name,                                                           \
-      .operands = operands_##name,                                                         \
-      .call = call_##name },
-    HW_OPS(X)
-#undef X
-};
-
 /* ---- the call ---- */
 
 /* Counts a call that the plugin took, or handles the error. */

@@ -7,13 +7,17 @@
 
 #include <stdbool.h>
 
+/* A field of an op's struct: an operand, or one of the other fields, which follow. */
 struct operand_row {
     const char *name;
-    uint32_t offset; /* of the tensor in the op's struct */
-    enum hw_role role;
+    uint32_t offset, bytes;
+    int32_t type;      /* enum hw_field_type */
+    enum hw_role role; /* of a tensor */
+    const char *zero;  /* the meaning of the value 0; NULL: it is a tensor */
 };
 
 #define MAX_OPERANDS 8
+#define MAX_SCALARS  10 /* fields that are no operands */
 
 /* An op on operands of these dtypes, in the order of its operands; HW_NONE: absent. */
 struct op_form {
@@ -43,14 +47,12 @@ typedef enum hw_status submit_any(struct hw_queue *queue, uint32_t op, const voi
 
 struct op_row {
     uint32_t size; /* of the op's struct */
-    uint32_t operand_count;
-    uint32_t written;  /* bit i: operand i is an output */
-    uint32_t optional; /* bit i: operand i may be absent */
-    uint32_t weights;  /* bit i: operand i may be packed */
-    const struct operand_row *operands;
+    uint32_t operand_count, field_count;
+    uint32_t written;                   /* bit i: operand i is an output */
+    const struct operand_row *operands; /* then the other fields */
     plugin_fn *call;
 };
-extern const struct op_row op_rows[HW_OP_COUNT];
+extern const struct op_row op_rows[HW_OP_COUNT] __attribute__((visibility("hidden")));
 
 /* The function for a queue and an op; `looks`: it first looks whether the call is like an earlier
  * one. */

@@ -5,57 +5,40 @@
 
 #include "base/argument.h"
 #include "base/message.h"
-#include "call/layout.h"
 #include "call/operand.h"
 #include "call/queue.h"
-#include "memory/buffer.h"
+#include "memory/dtype.h"
+#include "route/support.h"
 
 #include <string.h>
 
-/* Checks only the place of the tensor: nothing else is known about a packed tensor. */
-static enum hw_status check_place(struct hw_queue *queue, const char *name, uint32_t i,
-                                  const struct hw_tensor *t, bool writes)
+enum hw_status check_tensor(struct hw_queue *queue, const char *name, uint32_t i,
+                            const struct hw_tensor *t, bool writes)
 {
-    if (t->buffer && t->buffer->device != queue->device_impl)
-        return fail(HW_INVALID,
-                    "%s: argument %u is in a buffer of %s, but the queue is on %s", name,
-                    (unsigned)i, buffer_of(t->buffer)->owner->name, queue->device->name);
-    if (t->buffer && writes && t->buffer->flags & HW_BUFFER_READ_ONLY)
-        return fail(HW_INVALID, "%s: argument %u is an output, but its buffer is read-only",
-                    name, (unsigned)i);
-    struct check check = { .impl = queue->device_impl };
-    if (t->layout && (writes || !packed_fits(&check, t, &(struct byte_range){ 0 })))
-        return fail(
-            HW_INVALID,
-            "%s: argument %u is packed (layout %u); a packed tensor must be an input, as "
-            "hw_tensor_pack() made it",
-            name, (unsigned)i, (unsigned)t->layout);
-    if (!t->buffer && !(queue->device->info.features & HW_FEATURE_HOST_TENSORS))
+    const struct use use = { .device = queue->device,
+                             .impl = queue->device_impl,
+                             .dtypes = ANY_DTYPE,
+                             .reads_packed = !writes,
+                             .writes = writes };
+    char why[FAULT_SIZE], text[DESCRIBE_SIZE];
+    if (!t)
+        return fail(HW_INVALID, "%s: argument %u: tensor is NULL", name, (unsigned)i);
+    if (use_fault(&use, t, &(struct byte_range){ 0 }, why))
+        return fail(HW_INVALID, "%s: argument %u (%s): %s", name, (unsigned)i,
+                    describe(t, text), why);
+    if (!t->buffer && !queue->host_tensors)
         return fail(
             HW_UNSUPPORTED,
             "%s: argument %u is a host tensor, which %s cannot access; copy it to a buffer "
             "first",
             name, (unsigned)i, queue->device->name);
-    return HW_OK;
-}
-
-enum hw_status check_tensor(struct hw_queue *queue, const char *name, uint32_t i,
-                            const struct hw_tensor *t, bool writes)
-{
-    char why[FAULT_SIZE];
-    if (!t)
-        return fail(HW_INVALID, "%s: argument %u: tensor is NULL", name, (unsigned)i);
-    if (!t->layout && tensor_fault(t, writes, why))
-        return fail(HW_INVALID, "%s: argument %u: %s", name, (unsigned)i, why);
-    enum hw_status status = check_place(queue, name, i, t, writes);
-    if (!status && !t->layout && t->extent[t->rank - 1] > 1 &&
-        t->stride[t->rank - 1] != hw_dtype_bytes(t->dtype))
+    if (!t->layout && innermost_strided(t))
         return fail(
             HW_UNSUPPORTED,
             "%s: argument %u: its innermost axis is not contiguous; hw_copy() makes a copy "
             "that is",
             name, (unsigned)i);
-    return status;
+    return HW_OK;
 }
 
 static enum hw_status check_argument(struct hw_queue *queue, const char *name, uint32_t i,

@@ -163,11 +163,11 @@ static void arguments_must_match_the_signature(void **state)
         { 0, NULL, HW_INVALID, "argument 0: tensor is NULL" },
         { 1, NULL, HW_INVALID, "argument 1: tensor is NULL" },
         { 0, &other, HW_INVALID, "foreign:1, but the queue is on foreign:0" },
-        { 1, &other, HW_INVALID, "argument 1 is in a buffer of foreign:1" },
+        { 1, &other, HW_INVALID, "argument 1 (f32 [4]): it is in a buffer of foreign:1" },
         { 0, &host, HW_UNSUPPORTED, "argument 0 is a host tensor" },
-        { 0, &outside, HW_INVALID, "argument 0: 20 bytes" },
+        { 0, &outside, HW_INVALID, "argument 0 (f32 [5]): 20 bytes" },
         { 0, &strided, HW_UNSUPPORTED, "argument 0: its innermost axis" },
-        { 1, &folded, HW_INVALID, "argument 1: it is an output" },
+        { 1, &folded, HW_INVALID, "argument 1 (f32 [4]): it is an output" },
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct hw_arg args[4];
@@ -195,25 +195,25 @@ static void weights_are_not_written(void **state)
     ok(hw_tensor_alloc(one, HW_BUFFER_READ_ONLY, HW_F32, 1, &four, &fixed));
     ok(copy_between(queue, &fixed, &a));
     ok(hw_kernel_launch(queue, affine, 1, args, 4));
-    fails(HW_INVALID, "argument 0 is an output, but its buffer is read-only",
+    fails(HW_INVALID, "argument 0 (f32 [4]): it is an output, but its buffer is read-only",
           hw_kernel_launch(queue, twice, 1, args, 1));
     args[1] = in(&fixed);
-    fails(HW_INVALID, "argument 1 is an output, but its buffer is read-only",
+    fails(HW_INVALID, "argument 1 (f32 [4]): it is an output, but its buffer is read-only",
           hw_kernel_launch(queue, affine, 1, args, 4));
     holds(queue, &fixed, 1, 2, 3, 4);
     /* A packed tensor must be passed unchanged, and only as an input. */
     ok(hw_tensor_pack(queue, &a, &packed));
     args[0] = in(&packed);
-    fails(HW_INVALID, "argument 0 is packed", hw_kernel_launch(queue, twice, 1, args, 1));
+    fails(HW_INVALID, "it is packed", hw_kernel_launch(queue, twice, 1, args, 1));
     args[1] = in(&y);
     packed.extent[0] = 1 << 20;
-    fails(HW_INVALID, "argument 0 is packed", hw_kernel_launch(queue, affine, 1, args, 4));
+    fails(HW_INVALID, "it is packed", hw_kernel_launch(queue, affine, 1, args, 4));
     packed = a;
     packed.layout = 1;
-    fails(HW_INVALID, "argument 0 is packed", hw_kernel_launch(queue, affine, 1, args, 4));
+    fails(HW_INVALID, "it is packed", hw_kernel_launch(queue, affine, 1, args, 4));
     packed.buffer = NULL;
     packed.data = &packed;
-    fails(HW_INVALID, "argument 0 is packed", hw_kernel_launch(queue, affine, 1, args, 4));
+    fails(HW_INVALID, "it is packed", hw_kernel_launch(queue, affine, 1, args, 4));
     holds(queue, &y, 1, 2, 3, 4);
 }
 

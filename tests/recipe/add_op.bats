@@ -12,7 +12,7 @@ operands include/hw/ops.h ^#define.HW_OPERANDS_SILU\(
 scalars include/hw/ops.h ^#define.HW_SCALARS_SILU\(
 struct include/hw/ops.h ^struct.hw_silu.{ ^};
 wrapper include/hw/ops.h ^static.inline.enum.hw_status.hw_silu\( ^}
-check core/call/check.c .check_silu\( ^}
+check core/call/check.c ^....RULES\(SILU,
 oracle verify/oracle_pointwise.c ^bool.oracle_silu\( ^}
 flops verify/oracle_pointwise.c ^double.flops_silu\( ^}
 build verify/build.c ^static.void.build_silu\( ^}

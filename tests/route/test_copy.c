@@ -376,7 +376,7 @@ static void contexts_do_not_mix(void **state)
               copy_between(queue, &host, &theirs));
         fails(HW_INVALID, "dst is in a buffer of another context",
               copy_between(queue, &theirs, &host));
-        fails(HW_INVALID, "x is in a buffer of another context",
+        fails(HW_INVALID, "x (f32 [2, 3]): it is in a buffer of another context",
               hw_silu(queue, &(struct hw_silu){ .x = theirs, .y = theirs }));
     }
     ok(hw_event_create(w.near, 0, &event));
