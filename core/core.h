@@ -47,8 +47,8 @@ struct plugin {
     _Atomic int32_t bound;       /* enum bound; the members below need BOUND */
     struct candidate *binding; /* the candidate being bound, for the thread that does so */
     /* Result of the last completed bind; with BOUND_NEVER it has the reason. */
-    struct candidate *_Atomic outcome;
-    struct candidate *outcomes; /* the results of all binds, the latest first */
+    struct candidate *_Atomic bind_result;
+    struct candidate *bind_results; /* the results of all binds, the latest first */
     bool apart;         /* HW_WORKER names it: it is loaded in a process of its own */
     struct proxy proxy; /* load/proxy.h: unused unless the plugin is apart */
     void *library;      /* if not apart: from dlopen() */

@@ -4,8 +4,7 @@
 #include "probe/record.h"
 
 #include "cache/cache.h"
-#include "cache/recall.h"
-#include "cache/turn.h"
+#include "cache/locks.h"
 #include "open/registry.h"
 #include "probe/store.h"
 #include "probe/verdict_write.h"
@@ -106,7 +105,7 @@ static void keep_more(struct hw_context *context, const struct candidate *candid
 static bool is_hidden(const struct hw_context *context, const struct candidate *candidate)
 {
     const int place = cache_place(context, candidate, false);
-    const bool hidden = place >= 0 && hold_exists(place, candidate);
+    const bool hidden = place >= 0 && bind_is_locked(place, candidate);
     if (place >= 0)
         close(place);
     return hidden;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* store.c - writes entries of the cache: see store.h. */
-#define _DEFAULT_SOURCE /* flock() */
+#define _POSIX_C_SOURCE 200809L
 #include "probe/store.h"
 
 #include "base/whole.h"
 #include "cache/key.h"
-#include "cache/turn.h"
+#include "cache/locks.h"
 #include "object/manifest.h"
 
 #include <dirent.h>
@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -49,40 +48,10 @@ static char *format_entry(const char *plugin, const char *key, const struct cach
     return data;
 }
 
-/* ---- threads that bind the plugin ---- */
-
-/* Removes the file if its process has ended. */
-static void remove_stale(int directory, const char *name)
-{
-    int fd = openat(directory, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
-        unlinkat(directory, name, 0);
-    if (fd >= 0)
-        close(fd);
-}
-
-/* Forgets threads whose process ended while they held the verdict under this name, which has been
- * replaced or removed. */
-static void hold_clear(int place, const char *entry)
-{
-    char held[CACHE_NAME_CHARS];
-    cache_name_with(entry, ".held", held);
-    const int directory = hold_open(place, held, false);
-    DIR *list = directory < 0 ? NULL : fdopendir(directory);
-    if (!list && directory >= 0)
-        close(directory);
-    for (const struct dirent *item; list && (item = readdir(list));)
-        if (item->d_name[0] != '.')
-            remove_stale(dirfd(list), item->d_name);
-    if (list)
-        closedir(list);
-    unlinkat(place, held, AT_REMOVEDIR);
-}
-
 /* ---- room ---- */
 
 /* Whether the name belongs to an entry. Temporary names do, too: an entry's name followed by
- * ".<number>-<number>", ".held" or ".turn". */
+ * ".<number>-<number>". */
 static bool is_entry_name(const char *name)
 {
     const size_t length = strcspn(name, ".");
@@ -133,11 +102,9 @@ static void make_room(int place)
 {
     struct survey survey;
     while ((survey = survey_place(place)).files > CACHE_FILES_MAX ||
-           survey.bytes > CACHE_BYTES_MAX) {
+           survey.bytes > CACHE_BYTES_MAX)
         if (unlinkat(place, survey.oldest, 0))
             return;
-        hold_clear(place, survey.oldest);
-    }
 }
 
 /* ---- writing ---- */
@@ -186,7 +153,7 @@ static bool write_entry(int place, const struct candidate *candidate,
     const bool good = data && write_file(place, name, data, size);
     const int error = errno;
     if (good && is_new)
-        hold_clear(place, name);
+        bind_forgive(place, candidate);
     if (good)
         make_room(place);
     free(data);
@@ -196,7 +163,7 @@ static bool write_entry(int place, const struct candidate *candidate,
 
 /* Sets when the verdict was found and when it expires. If the verdict before it has not expired,
  * both belong to the same try, and a timeout counts only once. */
-static void date(struct cached *verdict, const struct cached *before)
+static void entry_date(struct cached *verdict, const struct cached *before)
 {
     int64_t seconds = CACHE_RETRY;
     verdict->timeouts = verdict->open_end ? before->timeouts : 0;
@@ -216,8 +183,8 @@ static void date(struct cached *verdict, const struct cached *before)
     verdict->expires = verdict->kind == CACHE_SUCCESS ? 0 : verdict->written + seconds;
 }
 
-static bool keep(struct hw_context *context, const struct candidate *candidate,
-                 const struct cached *verdict, bool is_new)
+static bool entry_keep(struct hw_context *context, const struct candidate *candidate,
+                       const struct cached *verdict, bool is_new)
 {
     bool kept = false;
     if (candidate->key && key_holds(candidate)) {
@@ -232,7 +199,7 @@ static bool keep(struct hw_context *context, const struct candidate *candidate,
 bool cache_replace(struct hw_context *context, const struct candidate *candidate,
                    const struct cached *verdict)
 {
-    return keep(context, candidate, verdict, false);
+    return entry_keep(context, candidate, verdict, false);
 }
 
 bool cache_store(struct hw_context *context, const struct candidate *candidate,
@@ -241,6 +208,6 @@ bool cache_store(struct hw_context *context, const struct candidate *candidate,
     struct cached before = { 0 };
     if (cache_find_any(context, candidate, &before))
         free(before.bytes);
-    date(verdict, &before);
-    return keep(context, candidate, verdict, true);
+    entry_date(verdict, &before);
+    return entry_keep(context, candidate, verdict, true);
 }

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* cache.c - finds the verdicts that probes of earlier processes have kept. POSIX: a system without
- * openat() needs another implementation of cache.h. */
+/* cache.c - the stage probe, with verdicts that probes of earlier processes have kept. POSIX: a
+ * system without openat() needs another implementation of cache.h. */
 #define _POSIX_C_SOURCE 200809L
 #include "cache/cache.h"
 
 #include "base/hash.h"
 #include "base/text.h"
 #include "base/whole.h"
-#include "cache/key.h"
-#include "cache/turn.h"
+#include "cache/depends.h"
+#include "cache/locks.h"
+#include "load/probe.h"
+#include "load/verdict.h"
+#include "open/registry.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -136,17 +139,20 @@ int cache_place(const struct hw_context *context, const struct candidate *candid
     return place;
 }
 
-/* "<plugin>-<hash of the key>" */
+uint64_t cache_number(const struct candidate *candidate)
+{
+    return hash_add(HASH_START, candidate->key, strlen(candidate->key));
+}
+
 void cache_name(const struct candidate *candidate, char name[CACHE_NAME_CHARS])
 {
-    char hash[HASH_CHARS + 1];
-    cache_hash(hash, candidate->key, strlen(candidate->key));
-    snprintf(name, CACHE_NAME_CHARS, "%s-%s", candidate->name, hash);
+    snprintf(name, CACHE_NAME_CHARS, "%s-%016" PRIx64, candidate->name,
+             cache_number(candidate));
 }
 
 /* ---- reading ---- */
 
-static bool read_file(int fd, const char *key, struct cached *found)
+static bool entry_read(int fd, const char *key, struct cached *found)
 {
     struct stat file;
     if (fstat(fd, &file) || !S_ISREG(file.st_mode) || !is_ours(&file) ||
@@ -164,7 +170,7 @@ static bool read_file(int fd, const char *key, struct cached *found)
 }
 
 /* Reads the entry for the candidate's key, expired or not. */
-static bool read_entry(int place, const struct candidate *candidate, struct cached *found)
+static bool entry_open(int place, const struct candidate *candidate, struct cached *found)
 {
     char name[CACHE_NAME_CHARS];
     cache_name(candidate, name);
@@ -172,18 +178,18 @@ static bool read_entry(int place, const struct candidate *candidate, struct cach
     const int fd = openat(place, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
         return false;
-    const bool good = read_file(fd, candidate->key, found);
+    const bool good = entry_read(fd, candidate->key, found);
     close(fd);
     return good;
 }
 
-static bool find(const struct hw_context *context, const struct candidate *candidate,
-                 bool hidden, struct cached *found)
+static bool entry_find(const struct hw_context *context, const struct candidate *candidate,
+                       bool hidden, struct cached *found)
 {
     char *path = place_of(context, candidate);
     const int place = path ? open_place(path) : -1;
-    const bool good = place >= 0 && (hidden || !hold_exists(place, candidate)) &&
-                      read_entry(place, candidate, found);
+    const bool good = place >= 0 && (hidden || !bind_is_locked(place, candidate)) &&
+                      entry_open(place, candidate, found);
     if (place >= 0)
         close(place);
     free(path);
@@ -193,7 +199,7 @@ static bool find(const struct hw_context *context, const struct candidate *candi
 bool cache_find(const struct hw_context *context, const struct candidate *candidate,
                 struct cached *found)
 {
-    const bool good = find(context, candidate, false, found);
+    const bool good = entry_find(context, candidate, false, found);
     if (!good || cache_counts(found, (int64_t)time(NULL)))
         return good;
     free(found->bytes);
@@ -203,39 +209,104 @@ bool cache_find(const struct hw_context *context, const struct candidate *candid
 bool cache_find_any(const struct hw_context *context, const struct candidate *candidate,
                     struct cached *found)
 {
-    return find(context, candidate, true, found);
+    return entry_find(context, candidate, true, found);
 }
 
-/* ---- nothing was kept ---- */
+/* ---- the stage probe ---- */
 
-/* Logs, once per context, that verdicts are not kept: a warning if the user can correct it. */
-static void tell(struct hw_context *context, const char *path, int error)
+/* The stage trust looks at directories that a verdict does not list. */
+bool reason_is_kept(enum reason reason)
 {
-    struct stat file;
-    if (atomic_exchange(&context->cache_told, true))
+    const enum stage stage = reason_rows[reason].stage;
+    return (stage == STAGE_PROBE || stage == STAGE_PREFLIGHT) && reason != REASON_NO_HELPER;
+}
+
+/* A plugin that was tried and stopped is tried again later: the message says when. */
+static void say_when(struct candidate *candidate)
+{
+    const int64_t now = (int64_t)time(NULL);
+    char *longer = text_format("%s (tried %lld s ago; it is tried again in %lld s)",
+                               message_of(candidate), (long long)(now - candidate->tried),
+                               (long long)(candidate->retry - now));
+    if (!longer)
         return;
-    if (error == EPERM && stat(path, &file) == 0 && file.st_uid == geteuid() &&
-        !is_ours(&file))
-        log_line(
-            &context->log, HW_LOG_WARN,
-            "verdicts on plugins are not kept in %s: others may write to it; run chmod "
-            "go-w %s",
-            path, path);
-    else
-        log_line(
-            &context->log, HW_LOG_DEBUG, "verdicts on plugins are not kept in %s: %s", path,
-            error == EPERM ? "another user owns it or may write to it" : strerror(error));
+    free(candidate->message);
+    candidate->message = longer;
+}
+
+/* Whether the files that the verdict lists are as they were, and no op is untested if all are to be
+ * tested. */
+static bool is_enough(const struct hw_context *context, const struct verdict *verdict)
+{
+    return !verdict ||
+           (depends_hold(verdict->depends) &&
+            (!context->settings.probe_full || verdict->reason || !verdict->untested));
+}
+
+static void forget(struct candidate *candidate)
+{
+    verdict_free(candidate->verdict);
+    free(candidate->verdict);
+    candidate->verdict = NULL;
+    forgive(candidate);
+    candidate->stage = STAGE_PROBE;
+}
+
+bool cache_load(struct hw_context *context, struct candidate *candidate)
+{
+    struct cached found;
+    if (!cache_find(context, candidate, &found))
+        return false;
+    const bool good = probe_accept(candidate, found.bytes, found.size);
+    free(found.bytes);
+    candidate->recalled = good && is_enough(context, candidate->verdict);
+    if (good && !candidate->recalled)
+        forget(candidate);
+    if (!candidate->recalled)
+        return false;
+    candidate->tried = found.written;
+    candidate->retry = found.expires;
+    log_line(&context->log, HW_LOG_DEBUG, "%s is not tried: its verdict is known",
+             candidate->path);
+    if (candidate->reason && candidate->stage == STAGE_PROBE)
+        say_when(candidate);
+    return true;
 }
 
 void cache_tell(struct hw_context *context, const struct candidate *candidate)
 {
+    struct stat file;
     char *path = place_of(context, candidate);
-    errno = 0;
-    const int place = path ? cache_place(context, candidate, false) : -1;
-    const int error = errno;
-    if (path)
-        tell(context, path, place < 0 ? error : EIO);
+    const int place = path ? open_place(path) : -1;
+    const int error = place < 0 ? errno : EIO;
     if (place >= 0)
         close(place);
+    if (!path || atomic_exchange(&context->cache_told, true))
+        goto end;
+    if (error == EPERM && stat(path, &file) == 0 && file.st_uid == geteuid())
+        log_line(&context->log, HW_LOG_WARN,
+                 "verdicts on plugins are not kept in %s: others may write to it; run "
+                 "chmod go-w %s",
+                 path, path);
+    else
+        log_line(
+            &context->log, HW_LOG_DEBUG, "verdicts on plugins are not kept in %s: %s", path,
+            error == EPERM ? "another user owns it or may write to it" : strerror(error));
+end:
     free(path);
+}
+
+void cache_load_dates(struct hw_context *context, struct candidate *candidate)
+{
+    struct cached entry;
+    candidate->tried = candidate->retry = (int64_t)time(NULL); /* at every start */
+    if (candidate->reason && !reason_is_kept(candidate->reason))
+        return;
+    if (!cache_find(context, candidate, &entry)) {
+        cache_tell(context, candidate);
+        return;
+    }
+    candidate->tried = entry.written;
+    candidate->retry = entry.expires;
+    free(entry.bytes);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* cache.h - finds the verdicts that probes of earlier processes have kept (probe/store.h), so that
- * a second start runs only plugins that it uses.
+/* cache.h - the verdicts that probes of earlier processes have kept (probe/store.h), so that a
+ * second start runs only plugins that it uses.
  *
  * An entry is one file in the directory CACHE_PLACE below the setting cache_dir, named after the
  * plugin and its key: everything that the verdict depends on, as text (cache/key.h). Nothing in the
@@ -50,12 +50,20 @@ struct cached {
     bool open_end;     /* more ops will be tested: even a success keeps `timeouts` */
 };
 
+/* Gives the candidate its verdict from the cache, or stops it as the verdict says. False if there
+ * is none: the candidate must be tried. */
+bool cache_load(struct hw_context *context, struct candidate *candidate);
+/* After a probe has ended: when the plugin was tried, and when it will be tried again. */
+void cache_load_dates(struct hw_context *context, struct candidate *candidate);
+/* Whether a verdict with this reason is kept: it is about the plugin, not about this process. */
+bool reason_is_kept(enum reason reason);
+
 /* Finds the verdict on the candidate, whose key is complete. False if there is none that counts
  * now. The caller frees `bytes`. */
 bool cache_find(const struct hw_context *context, const struct candidate *candidate,
                 struct cached *found);
 
-/* Like cache_find(), but also finds a verdict that has expired or is hidden (turn.h). */
+/* Like cache_find(), but also finds a verdict that has expired or is hidden (locks.h). */
 bool cache_find_any(const struct hw_context *context, const struct candidate *candidate,
                     struct cached *found);
 
@@ -63,12 +71,13 @@ bool cache_find_any(const struct hw_context *context, const struct candidate *ca
  * correct it. */
 void cache_tell(struct hw_context *context, const struct candidate *candidate);
 
-/* For turn.c and probe/store.c. cache_place() opens the directory of the candidate's entry, and
- * creates it if `make` is set; -1 if there is none. cache_name() writes the entry's name:
- * "<plugin>-<hash of the key>". */
+/* For locks.c and probe/store.c. cache_place() opens the directory of the candidate's entry, and
+ * creates it if `make` is set; -1 if there is none. cache_number() is a hash of the key, and
+ * cache_name() writes the entry's name: "<plugin>-<number in hexadecimal digits>". */
 int cache_place(const struct hw_context *context, const struct candidate *candidate,
                 bool make);
 #define CACHE_NAME_CHARS (NAME_SIZE + 48)
+uint64_t cache_number(const struct candidate *candidate);
 void cache_name(const struct candidate *candidate, char name[CACHE_NAME_CHARS]);
 
 /* Writes the checksum as CACHE_HASH_CHARS digits. */

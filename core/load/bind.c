@@ -305,10 +305,10 @@ void plugin_stop(struct plugin *plugin)
 void plugin_close(struct plugin *plugin)
 {
     plugin_stop(plugin);
-    while (plugin->outcomes) {
-        struct candidate *outcome = plugin->outcomes;
-        plugin->outcomes = outcome->next;
-        candidate_free(outcome);
+    while (plugin->bind_results) {
+        struct candidate *result = plugin->bind_results;
+        plugin->bind_results = result->next;
+        candidate_free(result);
     }
     free(plugin->cache_dir);
     free(plugin);

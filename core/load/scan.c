@@ -160,7 +160,7 @@ static struct candidate *candidate_create(struct catalog *found, const char *dir
         return NULL;
     uint64_t start = microseconds_now();
     candidate->found = found;
-    candidate->fd = candidate->turn = candidate->hold = -1;
+    candidate->fd = candidate->probe_lock = candidate->bind_lock = -1;
     candidate->explicit_file = explicit_file;
     candidate->path = *directory ? text_format("%s/%s", directory, file) : strdup(file);
     const char *slash = candidate->path ? strrchr(candidate->path, '/') : NULL;

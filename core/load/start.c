@@ -47,7 +47,7 @@ static bool start(struct plugin *plugin)
         return true;
     if (status == HW_NO_DEVICE)
         return stop_without_device(candidate);
-    candidate->later = status == HW_NO_MEMORY;
+    candidate->retryable = status == HW_NO_MEMORY;
     if (!is_status(status))
         return stop(candidate, REASON_BAD_ANSWER,
                     "it failed to start, with the unknown status %d: %s", (int)status,
@@ -64,7 +64,7 @@ static bool count_devices(struct plugin *plugin, int32_t *count)
     int32_t status = plugin->table.device_count(plugin->self, count);
     if (status == HW_NO_DEVICE || (status == HW_OK && *count == 0))
         return stop(candidate, REASON_NO_DEVICE, NULL);
-    candidate->later = status == HW_NO_MEMORY;
+    candidate->retryable = status == HW_NO_MEMORY;
     if (status)
         return stop(candidate, REASON_OPEN_FAILED, "it failed to list its devices: %s: %s",
                     hw_status_name(status), plugin_message());

@@ -136,8 +136,8 @@ enum hw_status admission_renew(const struct plugin *plugin, const struct verdict
 /* The latest candidate of the plugin, for which the verdict holds. */
 static const struct candidate *tested_candidate(const struct plugin *plugin)
 {
-    const struct candidate *outcome = atomic_load(&plugin->outcome);
-    return outcome ? outcome : plugin->candidate;
+    const struct candidate *result = atomic_load(&plugin->bind_result);
+    return result ? result : plugin->candidate;
 }
 
 struct verdict *admission_verdict(const struct plugin *plugin)

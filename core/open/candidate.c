@@ -198,7 +198,7 @@ struct candidate *candidate_again(const struct candidate *listed)
     struct candidate *again = calloc(1, sizeof *again);
     if (!again)
         return NULL;
-    again->fd = again->turn = again->hold = -1;
+    again->fd = again->probe_lock = again->bind_lock = -1;
     again->path = strdup(listed->path);
     again->file = strdup(listed->file);
     memcpy(again->name, listed->name, sizeof again->name);

@@ -73,7 +73,7 @@ struct candidate {
     char *key;                 /* cache/key.h; NULL: its verdict cannot be kept */
     bool beside;               /* it may search for libraries beside itself */
     bool locked;        /* plugins.lock of its directory lists it with this content */
-    bool later;         /* memory or descriptors ran out, so a retry may succeed */
+    bool retryable;     /* memory or descriptors ran out, so a retry may succeed */
     bool passed;        /* it passed the stages up to match */
     enum stage stage;   /* the last stage that it reached */
     enum reason reason; /* why it stopped; REASON_NONE if it did not */
@@ -81,13 +81,14 @@ struct candidate {
     char *remedy;       /* NULL: the remedy of the reason; see remedy_of() */
     uint64_t microseconds[STAGE_COUNT];
     struct verdict *verdict;   /* verdict.h: the result of the probe process; or NULL */
-    bool recalled;             /* the verdict is from the cache: see recall.h */
+    bool recalled;             /* the verdict is from the cache */
     struct left_out *left_out; /* devices that the plugin hid when it was started here */
     uint32_t left_out_count;
     int64_t tried;         /* time of the probe, in seconds since 1970; 0: not yet */
     int64_t retry;         /* when the next probe is due; 0: when something changes */
-    int turn;              /* the lock of the process that tries it: turn.h; or -1 */
-    int hold;              /* the lock of the thread that binds it; or -1 */
+    int probe_lock;        /* the lock of the process that tries it: locks.h; or -1 */
+    int bind_lock;         /* the lock of the thread that binds it; or -1 */
+    uint32_t bind_row;     /* its place in the file of locks */
     struct plugin *plugin; /* set if it has devices or is being loaded */
 };
 

@@ -119,8 +119,9 @@ static void put_manifest(struct json *json, const struct manifest *manifest)
 /* The latest candidate for the same file. */
 static const struct candidate *latest(const struct candidate *c)
 {
-    const struct candidate *outcome = c->plugin ? atomic_load(&c->plugin->outcome) : NULL;
-    return outcome ? outcome : c;
+    const struct candidate *result = c->plugin ? atomic_load(&c->plugin->bind_result)
+                                               : NULL;
+    return result ? result : c;
 }
 
 static const char *candidate_state(const struct catalog *found, const struct candidate *c)

@@ -34,21 +34,21 @@ static enum hw_status bind_locked(struct plugin *plugin)
     plugin->binding = plugin->candidate;
     if (!good)
         plugin_stop(plugin);
-    if (!good && again->later)
+    if (!good && again->retryable)
         return put_off(again);
-    again->next = plugin->outcomes;
-    plugin->outcomes = again;
-    atomic_store(&plugin->outcome, again);
+    again->next = plugin->bind_results;
+    plugin->bind_results = again;
+    atomic_store(&plugin->bind_result, again);
     atomic_store_explicit(&plugin->bound, good ? BOUND : BOUND_NEVER, memory_order_release);
     return HW_OK;
 }
 
 static enum hw_status refuse(const struct plugin *plugin)
 {
-    const struct candidate *outcome = atomic_load(&plugin->outcome);
+    const struct candidate *result = atomic_load(&plugin->bind_result);
     return fail(HW_NO_DEVICE, "plugin %s (%s) cannot be used: %s. Remedy: %s",
-                plugin->candidate->name, plugin->candidate->path, message_of(outcome),
-                remedy_of(outcome));
+                plugin->candidate->name, plugin->candidate->path, message_of(result),
+                remedy_of(result));
 }
 
 enum hw_status plugin_bind(struct plugin *plugin)

@@ -4,10 +4,10 @@
 #include "open/ladder.h"
 
 #include "base/platform.h"
+#include "cache/cache.h"
 #include "cache/depends.h"
 #include "cache/key.h"
-#include "cache/recall.h"
-#include "cache/turn.h"
+#include "cache/locks.h"
 #include "load/bind.h"
 #include "load/match.h"
 #include "load/preflight.h"
@@ -186,19 +186,19 @@ static void settle_own(struct hw_context *context, struct candidate *candidate)
     }
 }
 
-/* Tries the candidates whose verdict is still unknown, and ends this process's turn for all. */
+/* Tries the candidates whose verdict is still unknown, and releases this process's locks on all. */
 static void try_all(struct hw_context *context, struct candidate **list, size_t count)
 {
     size_t unknown = 0;
     for (size_t i = 0; i < count; i++)
-        if (recall(context, list[i])) /* another process was faster */
-            turn_end(context, list[i]);
+        if (cache_load(context, list[i])) /* another process was faster */
+            probe_unlock(list[i]);
         else
             list[unknown++] = list[i];
     probe_all(context, list, unknown);
     for (size_t i = 0; i < unknown; i++) {
-        recall_dates(context, list[i]);
-        turn_end(context, list[i]);
+        cache_load_dates(context, list[i]);
+        probe_unlock(list[i]);
     }
 }
 
@@ -212,7 +212,7 @@ static void try_in_turn(struct hw_context *context, struct candidate **list, siz
         const bool late = microseconds_now() >= end;
         size_t own = 0;
         for (size_t i = 0; i < count; i++)
-            if (turn_begin(context, list[i]) || late) {
+            if (probe_lock(context, list[i]) || late) {
                 struct candidate *ours = list[i];
                 list[i] = list[own];
                 list[own++] = ours;
@@ -248,7 +248,7 @@ static bool probe_elsewhere(struct catalog *found)
         if (!c->passed || is_in_use(c) || c->stage >= STAGE_PROBE)
             continue;
         c->stage = STAGE_PROBE;
-        if (recall(context, c))
+        if (cache_load(context, c))
             continue;
         if (list)
             list[some++] = c;
@@ -335,7 +335,8 @@ static bool try_again(struct hw_context *context, struct candidate *candidate)
  * library that was not found. */
 static bool is_passing(const struct candidate *candidate)
 {
-    return candidate->later || candidate->reason == REASON_NO_MEMORY || !descriptors_left();
+    return candidate->retryable || candidate->reason == REASON_NO_MEMORY ||
+           !descriptors_left();
 }
 
 /* Binds a plugin that was tried in another process. Its verdict is hidden meanwhile: if the plugin
@@ -343,10 +344,10 @@ static bool is_passing(const struct candidate *candidate)
  * plugin again. */
 static bool bind_tried(struct hw_context *context, struct candidate *candidate)
 {
-    hold_begin(context, candidate);
+    bind_lock(context, candidate);
     const bool good = load_and_start(context, candidate);
-    candidate->later = !good && is_passing(candidate);
-    hold_end(context, candidate, good || candidate->later);
+    candidate->retryable = !good && is_passing(candidate);
+    bind_unlock(context, candidate, good || candidate->retryable);
     return good;
 }
 
@@ -383,7 +384,7 @@ bool climb_again(struct hw_context *context, struct candidate *candidate)
                       (still_holds(candidate->plugin->candidate, candidate) ||
                        try_again(context, candidate)) &&
                       bind_tried(context, candidate);
-    candidate->later = !good && is_passing(candidate);
+    candidate->retryable = !good && is_passing(candidate);
     candidate->found = candidate->plugin->candidate->found;
     free(now.key);
     let_go(candidate);

@@ -215,7 +215,7 @@ static void revive(const struct catalog *found)
         if (!is_revived(c))
             continue;
         pthread_mutex_lock(binding);
-        atomic_store(&c->plugin->outcome, NULL);
+        atomic_store(&c->plugin->bind_result, NULL);
         atomic_store(&c->plugin->bound, BOUND_NOT_YET);
         pthread_mutex_unlock(binding);
     }

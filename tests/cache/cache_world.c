@@ -67,8 +67,9 @@ void look(struct world *w)
 void begin(struct world *w)
 {
     static int number;
-    *w =
-        (struct world){ .candidate = { .fd = -1, .turn = -1, .hold = -1, .name = "good" } };
+    *w = (struct world){
+        .candidate = { .fd = -1, .probe_lock = -1, .bind_lock = -1, .name = "good" }
+    };
     snprintf(cache, sizeof cache, "%s", lair("cache-%d/above/hw", number++));
     snprintf(place, sizeof place, "%s/" CACHE_PLACE, cache);
     for (int i = 0; i < SETTING_COUNT; i++)

@@ -4,7 +4,7 @@
 #define _GNU_SOURCE
 #include "cache_world.h"
 
-#include "cache/turn.h"
+#include "cache/locks.h"
 
 #include "fixture.h" /* after those: cmocka has a macro fail */
 
@@ -141,7 +141,7 @@ static void clock_that_is_set_back(void **state)
 static struct candidate another(const struct world *w)
 {
     struct candidate other = w->candidate;
-    other.fd = other.turn = other.hold = -1;
+    other.fd = other.probe_lock = other.bind_lock = -1;
     return other;
 }
 
@@ -151,13 +151,13 @@ static void bound_plugin_has_no_verdict(void **state)
     (void)state;
     begin(&w);
     store(&w, CACHE_SUCCESS);
-    hold_begin(&w.context, &w.candidate);
+    bind_lock(&w.context, &w.candidate);
     assert_false(is_there(&w));
-    hold_end(&w.context, &w.candidate, true);
+    bind_unlock(&w.context, &w.candidate, true);
     assert_true(is_there(&w));
     assert_int_equal(count_files(place), 1);
-    hold_begin(&w.context, &w.candidate);
-    hold_end(&w.context, &w.candidate, false);
+    bind_lock(&w.context, &w.candidate);
+    bind_unlock(&w.context, &w.candidate, false);
     assert_false(is_there(&w));
     assert_int_equal(count_files(place), 0);
     end(&w);
@@ -174,30 +174,30 @@ static void last_to_bind_shows_the_verdict(void **state)
         struct candidate other = another(&w);
         struct candidate *first = i ? &other : &w.candidate;
         struct candidate *last = i ? &w.candidate : &other;
-        hold_begin(&w.context, &w.candidate);
-        hold_begin(&w.context, &other);
-        hold_end(&w.context, first, true);
+        bind_lock(&w.context, &w.candidate);
+        bind_lock(&w.context, &other);
+        bind_unlock(&w.context, first, true);
         assert_false(is_there(&w));
-        hold_end(&w.context, last, true);
+        bind_unlock(&w.context, last, true);
         assert_true(is_there(&w));
     }
     struct candidate other = another(&w);
-    hold_begin(&w.context, &w.candidate);
-    hold_begin(&w.context, &other);
-    hold_end(&w.context, &w.candidate, false); /* it failed here ... */
-    hold_end(&w.context, &other, true);        /* ... and worked there */
+    bind_lock(&w.context, &w.candidate);
+    bind_lock(&w.context, &other);
+    bind_unlock(&w.context, &w.candidate, false); /* it failed here ... */
+    bind_unlock(&w.context, &other, true);        /* ... and worked there */
     assert_false(is_there(&w));
     assert_int_equal(count_files(place), 0);
     end(&w);
 }
 
-static void hold_and_die(struct world *w)
+static void lock_and_die(struct world *w)
 {
     const pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
         struct candidate other = another(w);
-        hold_begin(&w->context, &other);
+        bind_lock(&w->context, &other);
         _exit(0);
     }
     assert_int_equal(waitpid(child, NULL, 0), child);
@@ -211,9 +211,9 @@ static void verdict_on_what_crashed_stays_hidden(void **state)
     (void)state;
     begin(&w);
     const struct cached more = store(&w, CACHE_SUCCESS);
-    hold_begin(&w.context, &w.candidate);
-    hold_and_die(&w);
-    hold_end(&w.context, &w.candidate, true);
+    bind_lock(&w.context, &w.candidate);
+    lock_and_die(&w);
+    bind_unlock(&w.context, &w.candidate, true);
     assert_false(is_there(&w));
     assert_true(cache_replace(&w.context, &w.candidate, &more));
     assert_false(is_there(&w));
@@ -232,11 +232,11 @@ static void new_verdict_is_shown_in_the_end(void **state)
     (void)state;
     begin(&w);
     store(&w, CACHE_SUCCESS);
-    hold_and_die(&w);
-    hold_begin(&w.context, &w.candidate);
+    lock_and_die(&w);
+    bind_lock(&w.context, &w.candidate);
     store(&w, CACHE_SUCCESS);
     assert_false(is_there(&w));
-    hold_end(&w.context, &w.candidate, true);
+    bind_unlock(&w.context, &w.candidate, true);
     assert_true(is_there(&w));
     end(&w);
 }
@@ -247,14 +247,55 @@ static void bind_many(struct world *w, bool crash)
 {
     struct candidate other = another(w);
     for (int i = 0; i < 500; i++) {
-        hold_begin(&w->context, &other);
+        bind_lock(&w->context, &other);
         if (is_there(w))
             _exit(1);
-        hold_end(&w->context, &other, true);
+        bind_unlock(&w->context, &other, true);
     }
     if (crash)
-        hold_begin(&w->context, &other);
-    _exit(other.hold >= 0 ? !crash : crash);
+        bind_lock(&w->context, &other);
+    _exit(other.bind_lock >= 0 ? !crash : crash);
+}
+
+/* One process tries a plugin, and another one tries another plugin. */
+static void one_tries_a_plugin(void **state)
+{
+    struct world w;
+    char key[] = "of another plugin";
+    (void)state;
+    begin(&w);
+    struct candidate other = another(&w), third = another(&w);
+    third.key = key;
+    assert_true(probe_lock(&w.context, &w.candidate));
+    assert_false(probe_lock(&w.context, &other));
+    assert_true(probe_lock(&w.context, &third));
+    probe_unlock(&w.candidate);
+    assert_true(probe_lock(&w.context, &other));
+    probe_unlock(&other);
+    probe_unlock(&third);
+    assert_int_equal(count_files(place), 0);
+    end(&w);
+}
+
+/* A crash while another plugin is bound hides only that plugin's verdict. */
+static void rows_of_the_dead_are_left_alone(void **state)
+{
+    struct world w;
+    (void)state;
+    begin(&w);
+    store(&w, CACHE_SUCCESS);
+    lock_and_die(&w);
+    set(&w, SETTING_threads, "2");
+    look(&w);
+    store(&w, CACHE_SUCCESS);
+    bind_lock(&w.context, &w.candidate);
+    assert_false(is_there(&w));
+    bind_unlock(&w.context, &w.candidate, true);
+    assert_true(is_there(&w));
+    set(&w, SETTING_threads, "");
+    look(&w);
+    assert_false(is_there(&w));
+    end(&w);
 }
 
 static void many_bind_at_once(void **state)
@@ -386,6 +427,8 @@ int main(void)
         cmocka_unit_test(last_to_bind_shows_the_verdict),
         cmocka_unit_test(verdict_on_what_crashed_stays_hidden),
         cmocka_unit_test(new_verdict_is_shown_in_the_end),
+        cmocka_unit_test(one_tries_a_plugin),
+        cmocka_unit_test(rows_of_the_dead_are_left_alone),
         cmocka_unit_test(many_bind_at_once),
         cmocka_unit_test(old_entries_make_room),
         cmocka_unit_test(too_large_is_not_kept),

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -172,29 +171,27 @@ static void starts_at_once_try_once(void **state)
     assert_true(start_with("tally", patient).recalled);
 }
 
-/* A process that holds the turn and does not end it: the others wait no longer than for a plugin
+/* A process that locks the plugin and does not end: the others wait no longer than for a plugin
  * that hangs. */
-static void endless_turn_is_not_waited_for(void **state)
+static void endless_lock_is_not_waited_for(void **state)
 {
-    char command[4200];
+    glob_t found;
     (void)state;
     put_tally();
     start("tally");
     assert_int_equal(tried(), 1);
-    /* The entry becomes the lock: its name is that of the entry, with .turn behind it. */
-    snprintf(command, sizeof command,
-             "cd '%s' && for f in *; do mv \"$f\" \"$f.turn\"; done",
-             lair(".cache/hw/verdicts.d"));
-    assert_int_equal(system(command), 0);
-    glob_t found;
-    assert_int_equal(glob(lair(".cache/hw/verdicts.d/*.turn"), 0, NULL, &found), 0);
+    assert_int_equal(glob(lair(".cache/hw/verdicts.d/tally-*"), 0, NULL, &found), 0);
     assert_int_equal(found.gl_pathc, 1);
-    const int turn = open(found.gl_pathv[0], O_RDWR | O_CLOEXEC);
+    const char *digits = strrchr(found.gl_pathv[0], '-') + 1;
+    struct flock range = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1 };
+    range.l_start = (off_t)(INT64_C(1) << 62 | (int64_t)(strtoull(digits, NULL, 16) >> 2));
+    const int locks = open(lair(".cache/hw/verdicts.d/.locks"), O_RDWR | O_CLOEXEC);
+    assert_int_equal(fcntl(locks, F_OFD_SETLK, &range), 0);
+    assert_int_equal(unlink(found.gl_pathv[0]), 0);
     globfree(&found);
-    assert_int_equal(flock(turn, LOCK_EX), 0);
     assert_false(start("tally").recalled);
     assert_int_equal(tried(), 1);
-    close(turn);
+    close(locks);
 }
 
 static void changes_are_noticed(void **state)
@@ -369,7 +366,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(second_start_tries_nothing),
         cmocka_unit_test(starts_at_once_try_once),
-        cmocka_unit_test(endless_turn_is_not_waited_for),
+        cmocka_unit_test(endless_lock_is_not_waited_for),
         cmocka_unit_test(changes_are_noticed),
         cmocka_unit_test(damaged_verdict_is_made_again),
         cmocka_unit_test(without_a_cache_each_start_tries),

@@ -101,13 +101,14 @@ setup_cache()
     : >"$cache/verdicts.d/mine-0123456789abcdef.12-34"
     mkfifo "$cache/verdicts.d/pipe-0123456789abcdef"
     entry held ok 0 1 0
-    mkdir "$cache/verdicts.d/held-0123456789abcdef.held"
-    : >"$cache/verdicts.d/held-0123456789abcdef.held/12-34"
+    mv "$cache/verdicts.d/held-0123456789abcdef" "$cache/verdicts.d/held-fedcba9876543210"
+    python3 -c 'import sys, struct; sys.stdout.buffer.write(struct.pack("=2Q", 7, 0xfedcba9876543210))' \
+        >"$cache/verdicts.d/.locks"
     hw cache --json
     succeeds
     json "{v['plugin']: v['problem'] for v in d['verdicts']} == {
         'good': 'it is damaged, or of another version', 'bad': 'another user owns it or may write to it',
-        'slow': 'it cannot be read', 'mine': 'a process writes it, or tries the plugin, or ended while it did',
+        'slow': 'it cannot be read', 'mine': 'a process writes it, or ended while it did',
         'held': 'a process binds the plugin, or ended while it did',
         'pipe': 'it is not an entry'}"
     hw cache

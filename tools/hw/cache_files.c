@@ -20,7 +20,7 @@
 #define PLACE       "verdicts.d"
 #define ENTRY_BYTES (2u << 20)
 
-enum { VERDICT_HASH = 16, PROGRAM_HASH = 64, PLUGIN_SIZE = 32 };
+enum { VERDICT_HASH = 16, PROGRAM_HASH = 64, PLUGIN_SIZE = 32, LOCKS = 512 };
 
 /* ---- names of files ---- */
 
@@ -205,18 +205,21 @@ static const char *read_entry(json_t *row, int fd, const struct stat *named)
     return good ? NULL : "it is damaged, or of another version";
 }
 
-/* "<entry>.held", which hides the entry. */
-static void name_held(const char *name, char held[NAME_MAX + 1])
+/* Whether the number of the entry, which its name ends with, is in the file of locks: it hides the
+ * entry. */
+static bool is_locked(int directory, const char *name)
 {
-    snprintf(held, NAME_MAX + 1, "%.*s.held", NAME_MAX - 8, name);
-}
-
-static bool is_held(int directory, const char *name)
-{
-    char held[NAME_MAX + 1];
-    struct stat file;
-    name_held(name, held);
-    return fstatat(directory, held, &file, AT_SYMLINK_NOFOLLOW) == 0;
+    uint64_t locks[LOCKS];
+    const uint64_t number = strtoull(strrchr(name, '-') + 1, NULL, 16);
+    const int fd = openat(directory, ".locks",
+                          O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    const ssize_t bytes = fd < 0 ? 0 : read(fd, locks, sizeof locks);
+    bool locked = false;
+    for (size_t i = 0; bytes > 0 && i < (size_t)bytes / sizeof number; i++)
+        locked = locked || locks[i] == number;
+    if (fd >= 0)
+        close(fd);
+    return locked;
 }
 
 static void list_verdict(struct visit *visit, int directory, const char *name,
@@ -230,8 +233,8 @@ static void list_verdict(struct visit *visit, int directory, const char *name,
     const char *problem = fd < 0 ? "it cannot be read" : read_entry(row, fd, file);
 
     if (name[strcspn(name, ".")])
-        problem = "a process writes it, or tries the plugin, or ended while it did";
-    else if (is_held(directory, name))
+        problem = "a process writes it, or ended while it did";
+    else if (is_locked(directory, name))
         problem = "a process binds the plugin, or ended while it did";
     json_object_set_new(row, "problem", problem ? json_string(problem) : json_null());
     if (fd >= 0)
@@ -283,24 +286,6 @@ json_t *cache_programs(const char *directory, const char *plugin)
 
 /* ---- removing ---- */
 
-/* Removes the marks of processes that are binding the plugin, or died while doing so. */
-static void remove_held(int directory, const char *name)
-{
-    char held[NAME_MAX + 1];
-    name_held(name, held);
-    const int inside = openat(directory, held,
-                              O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    DIR *list = inside < 0 ? NULL : fdopendir(inside);
-    for (const struct dirent *item; list && (item = readdir(list));)
-        if (item->d_name[0] != '.')
-            unlinkat(inside, item->d_name, 0);
-    if (list)
-        closedir(list);
-    else if (inside >= 0)
-        close(inside);
-    unlinkat(directory, held, AT_REMOVEDIR);
-}
-
 static void remove_file(struct visit *visit, int directory, const char *name,
                         const struct stat *file)
 {
@@ -308,8 +293,6 @@ static void remove_file(struct visit *visit, int directory, const char *name,
     if (unlinkat(directory, name, 0) == 0) {
         cleared->files++;
         cleared->bytes += (uint64_t)file->st_size;
-        if (visit->is_one == is_verdict)
-            remove_held(directory, name);
     } else if (errno != ENOENT && cleared->failures++ == 0) {
         snprintf(cleared->why, sizeof cleared->why, "%.300s: %s", name, strerror(errno));
     }
