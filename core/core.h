@@ -156,8 +156,9 @@ struct hw_context {
     pthread_mutex_t looking;       /* held by the thread in hw_rescan() */
     struct catalog *_Atomic found; /* the latest: see catalog_of() */
     /* These five members do not change once hw_open() has returned. */
-    struct hw_device *judge; /* the selected device of this build's CPU plugin; or NULL */
-    shadow_judge *shadow;    /* with HW_SHADOW: from hw_shadow.so; or NULL */
+    struct hw_device
+        *reference; /* the selected device of this build's CPU plugin; or NULL */
+    struct shadow_judge shadow; /* with HW_SHADOW: from hw_shadow.so */
     uint64_t open_microseconds; /* how long hw_open() took */
     /* With HW_OPEN_ANYWAY: the error in the settings that hw_open() would have returned. */
     char *open_error;

@@ -114,16 +114,12 @@ enum hw_status shadow_load(struct hw_context *context)
     struct distrust why = { .reason = REASON_NO_HELPER,
                             .message = SHADOW
                             " is of another build than the library in this process" };
-    char unused[1];
     void *object = object_load(context, SHADOW, "judges results", &why);
-    shadow_judge *judge = NULL;
+    shadow_entry *entry = NULL;
     if (object)
-        *(void **)&judge = dlsym(object, "hw_shadow_judge");
-    const struct shadow_call call = { .stamp = HW_BUILD_STAMP, .op = HW_OP_COUNT };
-    if (judge && judge(&call, unused, sizeof unused) == SHADOW_RIGHT) {
-        context->shadow = judge;
+        *(void **)&entry = dlsym(object, "hw_shadow_entry");
+    if (entry && !entry(HW_BUILD_STAMP, &context->shadow))
         return HW_OK;
-    }
     return fail(why.reason == REASON_NO_MEMORY ? HW_NO_MEMORY : HW_NO_DEVICE,
                 "HW_SHADOW: %s. Remedy: Install the library again, or unset HW_SHADOW",
                 why.message);

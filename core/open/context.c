@@ -43,30 +43,30 @@ static enum hw_status check_order(struct hw_context *context)
 {
     const struct catalog *found = catalog_of(context);
     const struct hw_device *last = found->order[found->order_count - 1];
-    if (last == context->judge)
+    if (last == context->reference)
         return HW_OK;
     return fail(HW_NO_DEVICE,
                 "HW_SHADOW requires %s to be the last device, because it computes ops that "
                 "are wrong on the devices before it, but %s is behind it: "
                 "move cpu to the end of HW_BACKENDS, or unset HW_SHADOW",
-                context->judge->name, last->name);
+                context->reference->name, last->name);
 }
 
 /* HW_SHADOW compares with the CPU plugin that was built together with the library. */
 static enum hw_status find_judge(struct hw_context *context)
 {
     const struct catalog *found = catalog_of(context);
-    for (uint32_t i = 0; i < found->order_count && !context->judge; i++) {
+    for (uint32_t i = 0; i < found->order_count && !context->reference; i++) {
         struct hw_device *device = found->order[i];
         const struct manifest *manifest = device->plugin->candidate->manifest;
         if (device->info.kind == HW_DEVICE_CPU &&
             device->info.features & HW_FEATURE_HOST_TENSORS && manifest &&
             strcmp(manifest->build, HW_BUILD_STAMP) == 0)
-            context->judge = device;
+            context->reference = device;
     }
     if (!context->settings.shadow)
         return HW_OK;
-    if (context->judge) {
+    if (context->reference) {
         enum hw_status status = check_order(context);
         if (!status)
             status = shadow_load(context);

@@ -207,7 +207,7 @@ enum hw_status pick_begin(struct catalog *found)
  * behind it are not selected. */
 static void leave_judge_last(struct catalog *found)
 {
-    const struct hw_device *judge = found->context->judge;
+    const struct hw_device *judge = found->context->reference;
     uint32_t kept = 0;
     bool behind = false;
     for (uint32_t i = 0; i < found->order_count; i++) {

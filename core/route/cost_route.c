@@ -36,10 +36,10 @@ static const char *why_stays(const struct hw_queue *queue, bool imported)
         return "the device is named: by HW_BACKENDS, HW_REQUIRE or the application";
     if (!(chosen & CHOSEN_BY_DEFAULT))
         return "the application chose the device: it is not from hw_device_default()";
-    if (!context->judge)
+    if (!context->reference)
         return "the CPU plugin of this build is not selected";
     const struct catalog *found = catalog_of(context);
-    if (device_position(found, context->judge) < device_position(found, device))
+    if (device_position(found, context->reference) < device_position(found, device))
         return "the CPU plugin is not behind the device in HW_BACKENDS";
     return NULL;
 }
@@ -95,7 +95,7 @@ static bool all_in_host_memory(uint32_t op, const void *args)
  * else speaks against it. */
 static const char *why_own(const struct hw_queue *queue, uint32_t op, const void *args)
 {
-    struct hw_device *cpu = queue->device->context->judge;
+    struct hw_device *cpu = queue->device->context->reference;
     union any_op as;
     if (!all_in_host_memory(op, args))
         return "an operand is in a buffer, and buffers stay where they are";
@@ -133,7 +133,7 @@ static enum hw_status compute_there(struct hw_queue *queue, struct hw_queue *hel
 bool cost_route(struct hw_queue *queue, uint32_t op, const void *args,
                 enum hw_status *status)
 {
-    struct hw_device *cpu = queue->device->context->judge;
+    struct hw_device *cpu = queue->device->context->reference;
     struct hw_queue *helper;
     if (queue->stays || why_own(queue, op, args) || queue_helper(queue, cpu, &helper))
         return false;
@@ -165,7 +165,7 @@ static void decide(struct hw_queue *queue, uint32_t op, const void *args,
     } else if (queue->stays) {
         info->why = queue->stays;
     } else if (!(info->why = why_own(queue, op, args))) {
-        info->device = queue->device->context->judge;
+        info->device = queue->device->context->reference;
         info->why = "the CPU is expected to be faster than moving the operands";
     }
 }

@@ -88,7 +88,7 @@ nothing()
 @test "a proxy exports its entry alone, and takes nothing from the library" {
     for proxy in $PROXIES; do
         case $proxy in
-        */hw_shadow.so) [ "$(exported "$proxy")" = hw_shadow_judge ] ;;
+        */hw_shadow.so) [ "$(exported "$proxy")" = hw_shadow_entry ] ;;
         *) [ "$(exported "$proxy")" = hw_proxy_entry ] ;;
         esac
         nm -D --undefined-only "$proxy" | grep -E ' hw_' | nothing
