@@ -17,7 +17,7 @@ struct proxy {
     const char *name;  /* of the backend */
     /* The command that starts the plugin in hw-worker: load/probe.h. */
     char *const *arguments;
-    uint32_t call_seconds;  /* HW_WORKER_TIMEOUT; 0: none */
+    uint32_t call_seconds;  /* that one call may take; 0: no limit */
     uint32_t close_seconds; /* HW_PROBE_TIMEOUT */
     /* Takes the reply of hw-worker about its start; `stopped`: there is no whole one, because
      * somebody has stopped hw-worker. Returns HW_OK if the plugin has started. Otherwise the

@@ -15,7 +15,6 @@
     X(require, "HW_REQUIRE", "")                                                           \
     X(fallback, "HW_FALLBACK", "warn")                                                     \
     X(plugin_path, "HW_PLUGIN_PATH", "")                                                   \
-    X(plugin_path_only, "HW_PLUGIN_PATH_ONLY", "")                                         \
     X(trust, "HW_TRUST", "on")                                                             \
     X(probe, "HW_PROBE", "child")                                                          \
     X(probe_timeout, "HW_PROBE_TIMEOUT", "10")                                             \
@@ -27,8 +26,7 @@
     X(kernel, "HW_KERNEL", "")                                                             \
     X(log, "HW_LOG", "warn")                                                               \
     X(shadow, "HW_SHADOW", "off")                                                          \
-    X(worker, "HW_WORKER", "")                                                             \
-    X(worker_timeout, "HW_WORKER_TIMEOUT", "300")
+    X(worker, "HW_WORKER", "")
 
 enum setting {
 #define X(field, variable, fallback) SETTING_##field,
@@ -58,13 +56,12 @@ struct settings {
     enum fallback_mode fallback;
     enum hw_precision precision;
     uint64_t memory_limit;
-    uint32_t threads;        /* 0: as many as the process may use */
-    uint32_t shadow;         /* N: one in N calls of an op is compared; 0: none */
-    int32_t log_level;       /* 0: off */
-    uint32_t probe_timeout;  /* seconds */
-    uint32_t worker_timeout; /* seconds; 0: none */
-    bool probe_child;        /* each plugin is first tried in a process of its own */
-    bool probe_full; /* the admission test runs all cases, with more time for each */
+    uint32_t threads;       /* 0: as many as the process may use */
+    uint32_t shadow;        /* N: one in N calls of an op is compared; 0: none */
+    int32_t log_level;      /* 0: off */
+    uint32_t probe_timeout; /* seconds */
+    bool probe_child;       /* each plugin is first tried in a process of its own */
+    bool probe_full;        /* the admission test runs all cases, with more time for each */
     bool trust;
     bool elevated;         /* AT_SECURE: variables and files are ignored */
     struct note *warnings; /* logged once when the context is opened, and in hw_explain() */

@@ -279,7 +279,7 @@ struct plugin *plugin_create(struct hw_context *context, struct candidate *candi
     plugin->context = context;
     plugin->candidate = plugin->binding = candidate;
     plugin->rank = candidate->manifest->rank;
-    plugin->apart = is_apart(context, candidate->name);
+    plugin->apart = is_apart(context, candidate->name, &plugin->proxy.call_seconds);
     return plugin;
 }
 

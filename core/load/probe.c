@@ -33,11 +33,11 @@
 /* The settings that affect the start of a plugin and the checks of its file. hw-probe does not get
  * HW_KERNEL: a row that the plugin does not have is an error of hw_queue_open(), not a fault of its
  * devices. */
-static const enum setting passed_on[] = {
-    SETTING_trust,          SETTING_probe_timeout, SETTING_threads, SETTING_precision,
-    SETTING_memory_limit,   SETTING_cache_dir,     SETTING_log,     SETTING_kernel,
-    SETTING_worker_timeout, SETTING_probe
-};
+static const enum setting passed_on[] = { SETTING_trust,        SETTING_probe_timeout,
+                                          SETTING_threads,      SETTING_precision,
+                                          SETTING_memory_limit, SETTING_cache_dir,
+                                          SETTING_log,          SETTING_kernel,
+                                          SETTING_probe };
 #define PASSED_ON (sizeof passed_on / sizeof *passed_on)
 
 const char probe_other[8] = { 'h', 'w', 'o', 't', 'h', 'e', 'r', '1' };
@@ -119,7 +119,10 @@ static bool arguments_make(struct arguments *arguments, const struct jobs *jobs,
     size_t count = PROBE_SETTINGS + PASSED_ON;
     if (jobs->only)
         text[count++] = write_only(jobs->only);
-    if (candidate->key && !settings->elevated && !jobs->serves)
+    if (jobs->serves)
+        text[count++] = text_format("call_seconds=%u",
+                                    (unsigned)candidate->plugin->proxy.call_seconds);
+    else if (candidate->key && !settings->elevated)
         text[count++] = text_format("key=%lld %s\n%s", (long long)time(NULL),
                                     candidate->name, candidate->key);
     for (size_t i = 0; i < count; i++)

@@ -16,6 +16,7 @@
  *   only=<device>,<op>,<dtype>,...  numbers: only this form is to be tested
  *   key=<time> <plugin>\n<key>    hw-probe keeps its verdict in the cache
  *   ended=<number of a reason>    hw-probe keeps this as its verdict, and tries nothing
+ *   call_seconds=<number>         the time of a call in hw-worker; 0: no limit
  */
 #define LIBRARIES_MAX 512 /* further ones are left out */
 #define PROBE_ARGUMENTS(X)                                                                 \

@@ -51,7 +51,7 @@ static bool proxy_start(struct plugin *plugin, void *library, struct hw_plugin *
     plugin->proxy = (struct proxy){ .stamp = HW_BUILD_STAMP,
                                     .name = candidate->name,
                                     .arguments = command,
-                                    .call_seconds = settings->worker_timeout,
+                                    .call_seconds = plugin->proxy.call_seconds,
                                     .close_seconds = settings->probe_timeout,
                                     .replied = proxy_replied };
     int32_t status = HW_ABI;

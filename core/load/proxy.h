@@ -7,8 +7,9 @@
 #include "base/json.h"
 #include "open/candidate.h"
 
-/* Whether HW_WORKER names this backend (open/select.c). */
-bool is_apart(const struct hw_context *context, const char *name);
+/* Whether HW_WORKER names this backend; then sets the seconds that one call may take
+ * (open/select.c). */
+bool is_apart(const struct hw_context *context, const char *name, uint32_t *seconds);
 /* Loads the proxy, which starts the plugin in a process of its own and fills the table; table->size
  * is set already. On an error, stops the candidate and returns false. */
 bool proxy_enter(struct plugin *plugin, struct hw_plugin *table);

@@ -352,16 +352,22 @@ static enum hw_status scan_entry(struct catalog *found, const char *path,
     return scan_directory(found, path, source, true);
 }
 
-/* An error in one entry does not keep the others out of the report. */
-static enum hw_status scan_list(struct catalog *found, enum setting setting)
+/* An error in one entry does not keep the others out of the report. The entry "!" excludes the
+ * built-in directory. */
+static enum hw_status scan_list(struct catalog *found, bool *built_in)
 {
-    const struct setting_value *value = &found->context->settings.value[setting];
+    const struct setting_value *value =
+        &found->context->settings.value[SETTING_plugin_path];
     char *list = strdup(value->text), *rest = list, *entry;
     if (!list)
         return fail(HW_NO_MEMORY, "out of memory for the list of plugins");
     enum hw_status last = HW_OK;
     while (last != HW_NO_MEMORY && (entry = strsep(&rest, ":"))) {
-        enum hw_status status = *entry ? scan_entry(found, entry, value->source) : HW_OK;
+        const bool excludes = strcmp(entry, "!") == 0;
+        *built_in = *built_in && !excludes;
+        enum hw_status status = *entry && !excludes
+                                    ? scan_entry(found, entry, value->source)
+                                    : HW_OK;
         last = status ? status : last;
     }
     free(list);
@@ -384,19 +390,17 @@ static enum hw_status scan_built_in(struct catalog *found)
 enum hw_status scan(struct catalog *found)
 {
     const struct settings *settings = &found->context->settings;
-    const bool first = *settings->value[SETTING_plugin_path].text;
-    const bool only = *settings->value[SETTING_plugin_path_only].text;
+    bool built_in = true;
     if (settings->elevated) {
-        if (first || only)
+        if (*settings->value[SETTING_plugin_path].text)
             log_line(&found->context->log, HW_LOG_WARN,
                      "plugin paths are ignored in a program with elevated rights");
         return scan_built_in(found);
     }
-    enum hw_status status = scan_list(found, SETTING_plugin_path);
-    if (status == HW_NO_MEMORY)
+    enum hw_status status = scan_list(found, &built_in);
+    if (status == HW_NO_MEMORY || !built_in)
         return status;
-    enum hw_status rest = only ? scan_list(found, SETTING_plugin_path_only)
-                               : scan_built_in(found);
+    enum hw_status rest = scan_built_in(found);
     return rest ? rest : status;
 }
 

@@ -21,7 +21,8 @@ enum hw_status hw_device_find(struct hw_context *context, const char *name,
     REQUIRE(device);
     enum hw_status status = guard(context->generation);
     struct selector_list list = { 0 };
-    if (status || (status = selectors_parse(&list, name, "device")))
+    if (status ||
+        (status = selectors_parse(&list, name, "device", ACCEPT_DEVICE | ACCEPT_MARKS)))
         return status;
     if (list.count != 1 || list.items[0].removes || list.items[0].optional) {
         selectors_free(&list);

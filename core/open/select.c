@@ -36,24 +36,6 @@ static const char *source_of(const struct hw_context *context, enum setting s)
                                   : "option require";
 }
 
-/* HW_DISABLE, HW_WORKER and HW_REQUIRE accept only a part of the grammar. */
-static enum hw_status check_plain(const struct selector_list *list, const char *source,
-                                  bool devices)
-{
-    for (size_t i = 0; i < list->count; i++) {
-        const struct selector *selector = &list->items[i];
-        if (selector->removes || selector->optional)
-            return fail(HW_INVALID, "%s: \"%s\": ! and ? are allowed in HW_BACKENDS only",
-                        source, selector->text);
-        if (selector->device && !devices)
-            return fail(HW_INVALID,
-                        "%s: \"%s\": must be a backend; to exclude a device, write "
-                        "!%s in HW_BACKENDS",
-                        source, selector->text, selector->text);
-    }
-    return HW_OK;
-}
-
 /* A list with only removals selects everything else. */
 static enum hw_status imply_rest(struct selector_list *list)
 {
@@ -72,16 +54,15 @@ static enum hw_status imply_rest(struct selector_list *list)
 static enum hw_status read_list(struct hw_context *context, struct selector_list *list,
                                 enum setting setting, bool anyway)
 {
-    const char *source = source_of(context, setting);
+    const unsigned accepted = setting == SETTING_backends  ? ACCEPT_DEVICE | ACCEPT_MARKS
+                              : setting == SETTING_require ? ACCEPT_DEVICE
+                              : setting == SETTING_worker  ? ACCEPT_SECONDS
+                                                           : 0;
     enum hw_status status = selectors_parse(list, setting_of(context, setting)->text,
-                                            source);
-    if (!status && setting != SETTING_backends)
-        status = check_plain(list, source, setting == SETTING_require);
-    if (status && anyway && status != HW_NO_MEMORY) {
-        selectors_free(list);
-        if (selectors_parse(list, "", "default"))
-            return HW_NO_MEMORY;
-    }
+                                            source_of(context, setting), accepted);
+    if (status && anyway && status != HW_NO_MEMORY &&
+        selectors_parse(list, "", "default", accepted))
+        return HW_NO_MEMORY;
     if (list->items && setting == SETTING_backends && imply_rest(list))
         return HW_NO_MEMORY;
     return status;
@@ -121,13 +102,15 @@ void selection_free(struct hw_context *context)
     free(context->selection);
 }
 
-bool is_apart(const struct hw_context *context, const char *name)
+bool is_apart(const struct hw_context *context, const char *name, uint32_t *seconds)
 {
     const struct selector_list *list = &context->selection->worker;
-    for (size_t i = 0; i < list->count; i++)
-        if (glob(list->items[i].backend, name))
-            return true;
-    return false;
+    size_t i = 0;
+    while (i < list->count && !glob(list->items[i].backend, name))
+        i++;
+    if (i < list->count)
+        *seconds = list->items[i].seconds;
+    return i < list->count;
 }
 
 /* ---- the stage filter ---- */

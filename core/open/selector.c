@@ -28,8 +28,26 @@ static bool backend_character(char c)
            c == '_' || c == '-' || c == '*' || c == '?';
 }
 
+/* Reads "=60" at the end of an entry, and cuts it off. False if it is not a number of seconds. */
+static bool cut_seconds(struct selector *selector, const char *text, size_t *length)
+{
+    const char *equals = memchr(text, '=', *length), *end = text + *length;
+    uint32_t seconds = 0;
+    selector->seconds = CALL_SECONDS;
+    if (!equals)
+        return true;
+    for (const char *digit = equals + 1; digit < end && seconds <= 86400; digit++) {
+        if (*digit < '0' || *digit > '9')
+            return false;
+        seconds = 10 * seconds + (uint32_t)(*digit - '0');
+    }
+    selector->seconds = seconds;
+    *length = (size_t)(equals - text);
+    return equals + 1 < end && seconds <= 86400;
+}
+
 static enum hw_status parse_selector(struct selector *selector, const char *text,
-                                     size_t length, const char *source)
+                                     size_t length, const char *source, unsigned accepted)
 {
     const char *whole = text;
     size_t whole_length = length;
@@ -42,6 +60,12 @@ static enum hw_status parse_selector(struct selector *selector, const char *text
         selector->optional = true;
         length--;
     }
+    if (!(accepted & ACCEPT_MARKS) && length < whole_length)
+        return bad_selector(source, whole, whole_length,
+                            "! and ? are allowed in HW_BACKENDS only");
+    if (accepted & ACCEPT_SECONDS && !cut_seconds(selector, text, &length))
+        return bad_selector(source, whole, whole_length,
+                            "the seconds of a call must be 0 to 86400");
     if (length == 0)
         return bad_selector(source, whole, whole_length, "an entry is empty");
     const char *colon = memchr(text, ':', length);
@@ -53,6 +77,11 @@ static enum hw_status parse_selector(struct selector *selector, const char *text
             return bad_selector(
                 source, whole, whole_length,
                 "the name of a backend consists of letters, digits, _ and -");
+    if (colon && !(accepted & ACCEPT_DEVICE))
+        return fail(HW_INVALID,
+                    "%s: \"%.*s\": must be a backend; to exclude a device, write !%.*s in "
+                    "HW_BACKENDS",
+                    source, (int)length, text, (int)length, text);
     if (colon && backend + 1 == length)
         return bad_selector(source, whole, whole_length,
                             "the device is missing after the colon");
@@ -65,7 +94,7 @@ static enum hw_status parse_selector(struct selector *selector, const char *text
 }
 
 static enum hw_status add_selector(struct selector_list *list, const char *text,
-                                   size_t length, const char *source)
+                                   size_t length, const char *source, unsigned accepted)
 {
     if (list->count == MAX_SELECTORS)
         return fail(HW_INVALID, "%s: more than %d entries", source, MAX_SELECTORS);
@@ -75,11 +104,11 @@ static enum hw_status add_selector(struct selector_list *list, const char *text,
     }
     while (length && text[length - 1] == ' ')
         length--;
-    return parse_selector(&list->items[list->count++], text, length, source);
+    return parse_selector(&list->items[list->count++], text, length, source, accepted);
 }
 
 enum hw_status selectors_parse(struct selector_list *list, const char *text,
-                               const char *source)
+                               const char *source, unsigned accepted)
 {
     *list = (struct selector_list){ .items = calloc(MAX_SELECTORS, sizeof *list->items) };
     if (!list->items)
@@ -87,7 +116,7 @@ enum hw_status selectors_parse(struct selector_list *list, const char *text,
     enum hw_status status = HW_OK;
     while (!status && *text) {
         size_t length = strcspn(text, ",");
-        status = add_selector(list, text, length, source);
+        status = add_selector(list, text, length, source, accepted);
         text += length;
         if (*text == ',' && !*++text && !status)
             status = fail(HW_INVALID, "%s: no entry follows the last comma; %s", source,

@@ -192,6 +192,18 @@ static enum hw_status read_file(struct settings *settings, const struct hw_optio
     return config_load(file, value->text, trust_wanted(settings, options));
 }
 
+/* The advice about a variable that is not a setting, in `near` if it is the nearest name. */
+static const char *advice(const char *name, const char **near)
+{
+    *near = NULL;
+    if (strcmp(name, "HW_PLUGIN_PATH_ONLY") == 0)
+        return "; an entry ! in HW_PLUGIN_PATH leaves out the built-in directory";
+    if (strcmp(name, "HW_WORKER_TIMEOUT") == 0)
+        return "; HW_WORKER has the seconds of a call: HW_WORKER=mine=60";
+    *near = nearest(name, setting_variables, SETTING_COUNT);
+    return *near ? "; did you mean " : "";
+}
+
 /* Warns about variables HW_* that are not settings: they are probably typing errors. HW_TEST_* and
  * HW_CI_* belong to the tests. */
 static void warn_unknown(struct settings *settings)
@@ -208,13 +220,12 @@ static void warn_unknown(struct settings *settings)
         bool known = false;
         for (int i = 0; i < SETTING_COUNT; i++)
             known = known || strcmp(name, setting_variables[i]) == 0;
-        const char *near = known ? NULL : nearest(name, setting_variables, SETTING_COUNT);
-        if (!known)
-            settings_warn(
-                settings,
-                text_format("environment variable %s: there is no such setting%s%s%s", name,
-                            near ? "; did you mean " : "", near ? near : "",
-                            near ? "?" : ""));
+        if (known)
+            continue;
+        const char *near, *text = advice(name, &near);
+        settings_warn(settings,
+                      text_format("environment variable %s: there is no such setting%s%s%s",
+                                  name, text, near ? near : "", near ? "?" : ""));
     }
 }
 

@@ -58,24 +58,14 @@ static bool byte_count(const char *text, uint64_t *bytes)
     return *end == '\0' || strcmp(end, "B") == 0;
 }
 
-/* From 0 to `limit`. */
-static bool number_or_none(const char *text, uint64_t limit, uint32_t *value)
-{
-    const char *end;
-    uint64_t n;
-    if (!number(text, &end, limit, &n) || *end)
-        return false;
-    *value = (uint32_t)n;
-    return true;
-}
-
 /* From 1 to `limit`. */
 static bool whole_number(const char *text, uint64_t limit, uint32_t *value)
 {
-    uint32_t n;
-    if (!number_or_none(text, limit, &n) || n == 0)
+    const char *end;
+    uint64_t n;
+    if (!number(text, &end, limit, &n) || *end || n == 0)
         return false;
-    *value = n;
+    *value = (uint32_t)n;
     return true;
 }
 
@@ -142,11 +132,6 @@ static bool take_probe_timeout(struct settings *settings, const char *text)
     return whole_number(text, 3600, &settings->probe_timeout);
 }
 
-static bool take_worker_timeout(struct settings *settings, const char *text)
-{
-    return number_or_none(text, 86400, &settings->worker_timeout);
-}
-
 static bool take_threads(struct settings *settings, const char *text)
 {
     return whole_number(text, 4096, &settings->threads);
@@ -202,8 +187,6 @@ static const struct {
     [SETTING_trust] = { take_trust, "on or off" },
     [SETTING_probe] = { take_probe, "child, full or inproc" },
     [SETTING_probe_timeout] = { take_probe_timeout, "seconds, 1 to 3600" },
-    [SETTING_worker_timeout] = { take_worker_timeout,
-                                 "seconds, 1 to 86400, or 0 for none" },
     [SETTING_threads] = { take_threads, "a number of threads, 1 to 4096" },
     [SETTING_precision] = { take_precision, "fp32, fp16 or int8" },
     [SETTING_memory_limit] = { take_memory_limit,

@@ -118,10 +118,9 @@ struct hw_options {
     const char *disable;  /* HW_DISABLE: globs of backends that are never loaded */
     const char *require;  /* HW_REQUIRE: fail unless these backends can be used */
     const char *fallback; /* HW_FALLBACK ("warn"): allow, warn, error */
-    /* HW_PLUGIN_PATH: directories or plugin files to search first */
+    /* HW_PLUGIN_PATH: directories or plugin files to search first; with an entry "!", the built-in
+     * directory is not searched */
     const char *plugin_path;
-    /* HW_PLUGIN_PATH_ONLY: likewise, and the built-in directory is not searched */
-    const char *plugin_path_only;
     const char *trust;         /* HW_TRUST ("on"): on, off */
     const char *probe;         /* HW_PROBE ("child"): child, full, inproc */
     const char *probe_timeout; /* HW_PROBE_TIMEOUT ("10"): seconds */
@@ -138,10 +137,9 @@ struct hw_options {
     void *start_user;
     /* HW_SHADOW ("off"): 1/N compares one in N calls of each op with the CPU plugin */
     const char *shadow;
-    /* HW_WORKER: globs of backends; each of them runs in a process of its own */
+    /* HW_WORKER: globs of backends; each of them runs in a process of its own. With "=60" behind
+     * it, one call may take 60 seconds (300); with "=0" there is no limit */
     const char *worker;
-    /* HW_WORKER_TIMEOUT ("300"): seconds that one call into such a backend may take; 0: no limit */
-    const char *worker_timeout;
 };
 
 /* Opens a context: searches for plugins, checks their files, and lists the devices of the selected

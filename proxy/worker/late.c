@@ -129,7 +129,7 @@ static const char *words_about(struct late *late, uint32_t channel)
         return NULL;
     snprintf(late->text, sizeof late->text, "%s had not returned after %u second%s (%s)",
              name_of(&call), seconds, seconds == 1 ? "" : "s",
-             closing ? "HW_PROBE_TIMEOUT" : "HW_WORKER_TIMEOUT");
+             closing ? "HW_PROBE_TIMEOUT" : "HW_WORKER");
     return late->text;
 }
 

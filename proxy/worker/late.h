@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* late.h - the deadlines of calls, for the watcher of the plugin's process: HW_WORKER_TIMEOUT, and
+/* late.h - the deadlines of calls, for the watcher of the plugin's process: those of HW_WORKER, and
  * HW_PROBE_TIMEOUT for calls that close something. */
 #ifndef WORKER_LATE_H
 #define WORKER_LATE_H

@@ -29,7 +29,7 @@ int open_all(void **state)
 {
     const struct hw_options options = { .size = sizeof options,
                                         .backends = "foreign,cpu",
-                                        .plugin_path_only = getenv("HW_TEST_PLUGINS"),
+                                        .plugin_path = getenv("HW_TEST_PLUGINS"),
                                         .threads = "1",
                                         .log = "debug",
                                         .log_fn = keep };

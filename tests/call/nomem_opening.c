@@ -13,7 +13,7 @@ static enum hw_status open_with(const char *backends, const char *probe, const c
 {
     const struct hw_options options = { .size = sizeof options,
                                         .backends = backends,
-                                        .plugin_path_only = getenv("HW_TEST_PLUGINS"),
+                                        .plugin_path = getenv("HW_TEST_PLUGINS"),
                                         .probe = probe,
                                         .cache_dir = cache,
                                         .threads = "2",

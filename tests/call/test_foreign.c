@@ -625,7 +625,7 @@ static void devices_that_are_not_selected_are_not_found(void **state)
 {
     const struct hw_options options = { .size = sizeof options,
                                         .backends = "foreign:1",
-                                        .plugin_path_only = getenv("HW_TEST_PLUGINS") };
+                                        .plugin_path = getenv("HW_TEST_PLUGINS") };
     struct foreign_device theirs = { FOREIGN_FIRST };
     struct hw_context *few;
     struct hw_device *device;

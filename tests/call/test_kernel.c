@@ -397,7 +397,7 @@ static void the_plugins_own_memory_is_limited(void **state)
 {
     struct hw_options options = { .size = sizeof options,
                                   .backends = "foreign,cpu",
-                                  .plugin_path_only = getenv("HW_TEST_PLUGINS"),
+                                  .plugin_path = getenv("HW_TEST_PLUGINS"),
                                   .memory_limit = "8M" };
     struct hw_arg bytes = whole(6 << 20);
     struct hw_buffer *buffer;

@@ -672,7 +672,7 @@ static void what_is_opened_is_returned(void **state)
 {
     const struct hw_options options = { .size = sizeof options,
                                         .backends = "cpu",
-                                        .plugin_path_only = getenv("HW_TEST_PLUGINS") };
+                                        .plugin_path = getenv("HW_TEST_PLUGINS") };
     struct hw_context *context;
     struct hw_queue *queue;
     (void)state;

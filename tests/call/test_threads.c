@@ -165,7 +165,7 @@ static void devices_open_while_reports_are_read(void **state)
 {
     const struct hw_options options = { .size = sizeof options,
                                         .backends = "discrete,cpu",
-                                        .plugin_path_only = getenv("HW_TEST_PLUGINS"),
+                                        .plugin_path = getenv("HW_TEST_PLUGINS"),
                                         .log = "off" };
     struct hw_context *context;
     struct hw_queue *queue;

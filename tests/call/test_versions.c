@@ -45,7 +45,7 @@ static void open_pair(struct pair *p, const char *fallback)
     const struct hw_options options = { .size = sizeof options,
                                         .backends = "older,cpu",
                                         .fallback = fallback,
-                                        .plugin_path_only = getenv("HW_TEST_PLUGINS"),
+                                        .plugin_path = getenv("HW_TEST_PLUGINS"),
                                         .threads = "1",
                                         .log = "off" };
     ok(hw_open(&options, &p->context));
@@ -411,7 +411,7 @@ static void a_newer_plugin_finds_zeros(void **state)
 {
     const struct hw_options options = { .size = sizeof options,
                                         .backends = "newer",
-                                        .plugin_path_only = getenv("HW_TEST_PLUGINS"),
+                                        .plugin_path = getenv("HW_TEST_PLUGINS"),
                                         .log = "off" };
     struct hw_queue_options synchronous = { .size = sizeof synchronous };
     struct hw_context *context;

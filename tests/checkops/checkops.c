@@ -420,11 +420,12 @@ static int ask_devices(const struct options *options, struct hw_context *context
 
 static int run(const struct options *options)
 {
+    char alone[4096] = "";
+    if (options->plugin)
+        snprintf(alone, sizeof alone, "%s:!", options->plugin);
     const struct hw_options open = { .size = sizeof open,
                                      .fallback = "error",
-                                     /* Alone: HW_PLUGIN_PATH is ignored, too. */
-                                     .plugin_path = options->plugin,
-                                     .plugin_path_only = options->plugin,
+                                     .plugin_path = alone,
                                      .precision = options->filter.precision };
     struct hw_context *context = NULL;
 

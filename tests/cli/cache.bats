@@ -193,6 +193,6 @@ EOF
     [ -n "${DEADLY_PLUGIN-}" ] || skip "not applicable: a sanitizer has words of its own for a crash"
     mkdir "$BATS_TEST_TMPDIR/plugins"
     cp "$DEADLY_PLUGIN" "$BATS_TEST_TMPDIR/plugins"
-    DEADLY=open HW_PLUGIN_PATH_ONLY=$BATS_TEST_TMPDIR/plugins hw cache
+    DEADLY=open HW_PLUGIN_PATH=$BATS_TEST_TMPDIR/plugins:! hw cache
     succeeds
 }

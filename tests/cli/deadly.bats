@@ -14,7 +14,7 @@ install_plugin()
     cp "$DEADLY_PLUGIN" "$directory/hw_deadly.so"
     chmod 755 "$BATS_TEST_TMPDIR" "$directory" "$directory/hw_deadly.so"
     # Without it, what this file is about happens where nobody sees it.
-    export HW_PLUGIN_PATH_ONLY=$directory HW_PROBE=inproc
+    export HW_PLUGIN_PATH=$directory:! HW_PROBE=inproc
 }
 
 @test "a crash while a plugin starts names the plugin and the way out" {

@@ -11,7 +11,7 @@ setup_plugins()
     plugins=$BATS_TEST_TMPDIR/plugins
     mkdir "$plugins"
     cp "$PLUGINS/hw_cpu.so" "$plugins"
-    export HW_PLUGIN_PATH_ONLY=$plugins
+    export HW_PLUGIN_PATH=$plugins:!
 }
 
 @test "a sound installation has no problem, and its device computes" {
@@ -52,7 +52,7 @@ setup_plugins()
     [ -n "${WRONG-}" ] || skip "not applicable: tests/wrong was not built"
     mkdir "$BATS_TEST_TMPDIR/wrong"
     cp "$WRONG" "$BATS_TEST_TMPDIR/wrong"
-    HW_PLUGIN_PATH_ONLY=$BATS_TEST_TMPDIR/wrong HW_PROBE=inproc hw doctor
+    HW_PLUGIN_PATH=$BATS_TEST_TMPDIR/wrong:! HW_PROBE=inproc hw doctor
     [ "$status" -eq 1 ]
     says '.*✗ silu_tail:0: a small silu: the result is wrong'
 }
@@ -61,7 +61,7 @@ setup_plugins()
     [ -n "${DEADLY_PLUGIN-}" ] || skip "not applicable: the plugin that dies was not built"
     mkdir "$BATS_TEST_TMPDIR/deadly"
     cp "$DEADLY_PLUGIN" "$BATS_TEST_TMPDIR/deadly"
-    export HW_PLUGIN_PATH_ONLY=$BATS_TEST_TMPDIR/deadly HW_CACHE_DIR=off # DEADLY makes it another plugin
+    export HW_PLUGIN_PATH=$BATS_TEST_TMPDIR/deadly:! HW_CACHE_DIR=off # DEADLY makes it another plugin
     DEADLY=silu hw doctor
     [ "$status" -eq 1 ]
     says ' +✗ deadly:0 does not compute silu \(f16 f16\): .* was not written'
@@ -125,7 +125,7 @@ same()
         succeeds
         for command in status devices explain env; do
             "$COMMAND" "$command" >here 2>&1 || true
-            HW_PLUGIN_PATH_ONLY=/nowhere "$COMMAND" --replay "$file" "$command" >there 2>&1 || true
+            HW_PLUGIN_PATH=/nowhere:! "$COMMAND" --replay "$file" "$command" >there 2>&1 || true
             # Times, free memory and widths change, and ~ stands for the home directory.
             diff <(sed "s:$HOME:~:g" here | same) <(same <there)
         done
@@ -136,7 +136,7 @@ same()
     done
     json_file=$(cat report.json)
     output=$json_file json "d['kind'] == 'hw report' and d['explain']['schema'] == 1 and d['system']['processors'] > 0"
-    output=$json_file json "d['environment']['HW_PLUGIN_PATH_ONLY'] == '~/plugins'"
+    output=$json_file json "d['environment']['HW_PLUGIN_PATH'] == '~/plugins:!'"
     [ "$(stat -c %a report.json)" = 600 ]
     local home=$HOME
     LD_LIBRARY_PATH=$home:/x$home:${home}2 HW_CACHE_DIR=$home HOME=$home/ hw report home.json

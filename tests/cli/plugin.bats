@@ -13,7 +13,7 @@ setup_plugins()
     mkdir "$plugins"
     # A sanitizer's build consists mostly of debug information, and every command here computes the file's digest.
     strip --strip-debug -o "$plugins/hw_cpu.so" "$PLUGINS/hw_cpu.so"
-    export HW_PLUGIN_PATH_ONLY=$plugins HW_CACHE_DIR=$BATS_TEST_TMPDIR/cache
+    export HW_PLUGIN_PATH=$plugins:! HW_CACHE_DIR=$BATS_TEST_TMPDIR/cache
 }
 
 # reason: prints the CPU plugin's reason, and whether the lock lists the plugin.
@@ -409,7 +409,7 @@ setup_library()
     cp "$core/hw-probe" lib
     mv "$plugins" lib/hw
     cp "$TEST_PLUGINS/hw_null.so" lib/hw
-    unset HW_PLUGIN_PATH_ONLY
+    unset HW_PLUGIN_PATH
 }
 
 @test "a library found by a relative path finds the files beside it" {

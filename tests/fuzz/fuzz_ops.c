@@ -97,7 +97,7 @@ HW_OPS(X)
 static const char *plugin_directory(char path[PATH_MAX])
 {
     (void)path;
-    return FUZZ_PLUGINS;
+    return FUZZ_PLUGINS ":!";
 }
 #else
 /* Beside the program, which may have been moved to another machine. */
@@ -107,7 +107,7 @@ static const char *plugin_directory(char path[PATH_MAX])
     char *end = length > 0 ? memrchr(path, '/', (size_t)length) : NULL;
     if (!end)
         abort();
-    strcpy(end, "/plugins");
+    strcpy(end, "/plugins:!");
     return path;
 }
 #endif
@@ -118,7 +118,7 @@ static void open_device(void)
     char path[PATH_MAX];
     struct hw_device *device;
     const struct hw_options options = { .size = sizeof options,
-                                        .plugin_path_only = plugin_directory(path),
+                                        .plugin_path = plugin_directory(path),
                                         .backends = "null",
                                         .probe = "inproc",
                                         .trust = "off",

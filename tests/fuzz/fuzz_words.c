@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size)
         memcpy(text, data, size);
     text[size] = '\0';
-    enum hw_status status = selectors_parse(&list, text, "fuzz");
+    enum hw_status status = selectors_parse(&list, text, "fuzz", size & 7);
     if (status && (list.items || list.count || !hw_message()[0]))
         abort();
     for (size_t i = 0; i < list.count; i++) {

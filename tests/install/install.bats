@@ -16,7 +16,7 @@ setup_file()
     export HOME_OF_HW=$BATS_FILE_TMPDIR/moved
     export PKG_CONFIG_PATH=$HOME_OF_HW/$LIBDIR/pkgconfig
     export LD_LIBRARY_PATH=$HOME_OF_HW/$LIBDIR
-    unset HW_PLUGIN_PATH HW_PLUGIN_PATH_ONLY
+    unset HW_PLUGIN_PATH
 }
 
 setup()

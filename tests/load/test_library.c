@@ -212,7 +212,7 @@ static void another_copy_of_this_library(void **state)
     }
     open_for(lair("copy-view"), lair("copy-view/hw_view.so"), "");
     assert_int_equal(open_it(&(struct hw_options){ .size = sizeof(struct hw_options),
-                                                   .plugin_path_only = lair("copy-titled"),
+                                                   .plugin_path = lair("copy-titled:!"),
                                                    .cache_dir = "off" },
                              &context),
                      HW_OK);

@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "fixture.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -346,11 +347,13 @@ static void test_default_rank(void **state)
 static void test_bad_path(void **state)
 {
     struct hw_context *context;
-    struct hw_options options = { .flags = HW_OPEN_ANYWAY, .plugin_path = "relative" };
+    struct hw_options options = { .flags = HW_OPEN_ANYWAY };
     (void)state;
     make_directory(lair("bad_path"));
     put_plugin(lair("bad_path"), "good");
-    assert_int_equal(open_on(lair("bad_path"), &options, &context), HW_OK);
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "relative:%s", lair("bad_path"));
+    assert_int_equal(open_on(path, &options, &context), HW_OK);
     json_t *json = report(context);
     assert_non_null(strstr(text_of(json, "open_error"), "must be an absolute path"));
     check_good(context, json, lair("bad_path/hw_good.so"));

@@ -49,9 +49,11 @@ static void keep_line(void *user, int32_t level, const char *text)
 static struct hw_context *open_with(const char *path)
 {
     struct hw_context *context;
+    char alone[4096];
+    snprintf(alone, sizeof alone, "%s:!", path);
     const struct hw_options options = { .size = sizeof options,
                                         .worker = "*",
-                                        .plugin_path_only = path,
+                                        .plugin_path = alone,
                                         .cache_dir = "off",
                                         .log = "error",
                                         .log_fn = keep_line,

@@ -19,7 +19,7 @@ static void test_missing(void **state)
 {
     const struct hw_options options = { .size = sizeof options,
                                         .worker = "cpu",
-                                        .plugin_path_only = CPU,
+                                        .plugin_path = CPU ":!",
                                         .cache_dir = "off",
                                         .log = "off",
                                         .flags = HW_OPEN_ANYWAY };

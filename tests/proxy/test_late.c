@@ -38,10 +38,9 @@ static struct hw_context *open_context(void)
 {
     struct hw_context *context;
     const struct hw_options options = { .size = sizeof options,
-                                        .worker = "hangs",
-                                        .worker_timeout = LIMIT,
+                                        .worker = "hangs=" LIMIT,
                                         .probe_timeout = CLOSING,
-                                        .plugin_path_only = HANGS ":" CPU,
+                                        .plugin_path = HANGS ":" CPU ":!",
                                         .fallback = "error",
                                         .cache_dir = "off",
                                         .log_fn = keep_line };
@@ -129,9 +128,9 @@ static const struct {
     const char *call, *seconds;
     enum hw_status (*then)(struct hw_queue *queue);
 } places[] = {
-    { HANGS_OP, "silu", LIMIT " seconds (HW_WORKER_TIMEOUT)", submit },
-    { HANGS_WAIT, "queue_wait", LIMIT " seconds (HW_WORKER_TIMEOUT)", hw_queue_wait },
-    { HANGS_EVENT, "event_sync", LIMIT " seconds (HW_WORKER_TIMEOUT)", await_event },
+    { HANGS_OP, "silu", LIMIT " seconds (HW_WORKER)", submit },
+    { HANGS_WAIT, "queue_wait", LIMIT " seconds (HW_WORKER)", hw_queue_wait },
+    { HANGS_EVENT, "event_sync", LIMIT " seconds (HW_WORKER)", await_event },
     { HANGS_QUEUE, "queue_close", CLOSING " seconds (HW_PROBE_TIMEOUT)", close_queue },
     { HANGS_DEVICE, "device_close", CLOSING " seconds (HW_PROBE_TIMEOUT)", NULL },
     { HANGS_CLOSE, "close", CLOSING " seconds (HW_PROBE_TIMEOUT)", NULL },
@@ -280,10 +279,9 @@ static void check_closes(const struct fixture *f)
 
 static void test_unwatched(void **state)
 {
-    static const char why[] =
-        "it was stopped, because silu had not returned after " LIMIT
-        " seconds (HW_WORKER_TIMEOUT), while the process that watches "
-        "over it was stopped itself";
+    static const char why[] = "it was stopped, because silu had not returned after " LIMIT
+                              " seconds (HW_WORKER), while the process that watches "
+                              "over it was stopped itself";
     struct fixture waits = make(), closes = make();
     (void)state;
     assert_int_equal(kill(waits.watcher, SIGSTOP), 0);

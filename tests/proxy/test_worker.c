@@ -34,9 +34,11 @@ static const char *const both = PLUGINS "/hw_rogue.so:" CPU;
 static struct hw_context *open_with(const char *worker, const char *path, const char *limit)
 {
     struct hw_context *context;
+    char alone[4096];
+    snprintf(alone, sizeof alone, "%s:!", path);
     const struct hw_options options = { .size = sizeof options,
                                         .worker = worker,
-                                        .plugin_path_only = path,
+                                        .plugin_path = alone,
                                         .memory_limit = limit,
                                         .cache_dir = "off",
                                         .fallback = "error",

@@ -358,7 +358,7 @@ static void contexts_do_not_mix(void **state)
 {
     const struct hw_options options = { .size = sizeof options,
                                         .backends = "cpu",
-                                        .plugin_path_only = getenv("HW_TEST_PLUGINS"),
+                                        .plugin_path = getenv("HW_TEST_PLUGINS"),
                                         .threads = "1",
                                         .log = "off" };
     struct hw_context *context;

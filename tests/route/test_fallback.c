@@ -407,7 +407,7 @@ static struct hw_queue *open_broken_null(struct hw_context **context)
 {
     const struct hw_options options = { .size = sizeof options,
                                         .backends = "null,cpu",
-                                        .plugin_path_only = getenv("HW_TEST_PLUGINS"),
+                                        .plugin_path = getenv("HW_TEST_PLUGINS"),
                                         .threads = "1",
                                         .log = "off" };
     struct hw_queue *queue;
@@ -640,7 +640,7 @@ static void fallback_that_cannot_be_opened(void **state)
     struct hw_options options = { .size = sizeof options,
                                   .backends = "discrete:0,cpu",
                                   .fallback = "allow",
-                                  .plugin_path_only = getenv("HW_TEST_PLUGINS") };
+                                  .plugin_path = getenv("HW_TEST_PLUGINS") };
     (void)state;
     ok(hw_open(&options, &context));
     ok(hw_device_find(context, "discrete:0", &device));

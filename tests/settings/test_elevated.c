@@ -91,7 +91,7 @@ static int describe(const char *directory)
     struct hw_context *context;
     struct hw_options options = { .size = sizeof options, .flags = HW_OPEN_ANYWAY };
     if (*directory) {
-        options.plugin_path = options.plugin_path_only = directory;
+        options.plugin_path = directory;
         options.trust = "off";
     }
     printf("elevated: %d\n", getauxval(AT_SECURE) != 0);
@@ -126,7 +126,6 @@ static const char *harm_of(int setting)
         { "HW_SHADOW", "1/1" },
     };
     static const char *const paths[][2] = { { "HW_PLUGIN_PATH", "plugins" },
-                                            { "HW_PLUGIN_PATH_ONLY", "plugins" },
                                             { "HW_CONFIG", "plugins/hw.conf" },
                                             { "HW_CACHE_DIR", "plugins" } };
     const char *variable = setting_variables[setting];

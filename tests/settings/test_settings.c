@@ -41,7 +41,7 @@ static void check_setting(struct hw_context *context, const char *name, const ch
         assert_string_equal(text_of(row, "source"), source);
         there = true;
     }
-    assert_int_equal(json_array_size(json_object_get(json, "settings")), 19);
+    assert_int_equal(json_array_size(json_object_get(json, "settings")), 17);
     assert_true(there);
     json_decref(json);
 }
@@ -199,11 +199,11 @@ static void test_old_options(void **state)
                                   .backends = "good",
                                   .disable = (const char *)1 };
     (void)state;
-    setenv("HW_PLUGIN_PATH_ONLY", lair("good"), 1);
+    setenv("HW_PLUGIN_PATH", lair("good:!"), 1);
     assert_int_equal(hw_open(&options, &context), HW_OK);
     check_setting(context, "backends", "good", "option");
     hw_close(context);
-    unsetenv("HW_PLUGIN_PATH_ONLY");
+    unsetenv("HW_PLUGIN_PATH");
     options.size = 0;
     assert_int_equal(hw_open(&options, &context), HW_INVALID);
     assert_int_equal(hw_open(&options, NULL), HW_INVALID);
@@ -261,6 +261,17 @@ static const struct value values[] = {
     { "HW_KERNEL", "silu=", "portable, <row> or <op>=<row>" },
     { "HW_KERNEL", "portable,,silu", "portable, <row> or <op>=<row>" },
     { "HW_KERNEL", "portable,", "portable, <row> or <op>=<row>" },
+    { "HW_PLUGIN_PATH", "!", NULL }, /* the option says the same */
+    { "HW_WORKER", "none?", "! and ? are allowed in HW_BACKENDS only" },
+    { "HW_WORKER", "none=60,more*=0,last", NULL },
+    { "HW_WORKER", "none=86400", NULL },
+    { "HW_WORKER", "none=86401", "the seconds of a call must be 0 to 86400" },
+    { "HW_WORKER", "none=99999999999999999999",
+      "the seconds of a call must be 0 to 86400" },
+    { "HW_WORKER", "none=", "the seconds of a call must be 0 to 86400" },
+    { "HW_WORKER", "none=1m", "the seconds of a call must be 0 to 86400" },
+    { "HW_WORKER", "=60", "an entry is empty" },
+    { "HW_DISABLE", "none=60", "letters, digits, _ and -" },
     { "HW_CONFIG", "/nowhere/hw.conf", "No such file or directory; correct it, or set" },
     { "HW_CONFIG", "/nowhere.conf", "configuration file /nowhere.conf: No such file" },
     { "HW_CONFIG", "/dev/null", "not a regular file; correct it, or set" },
@@ -454,6 +465,8 @@ static void test_unknown_variable(void **state)
     setenv("HW_UNICORN_OF_THE_DAY", "1", 1);
     setenv("HW_FOO", "1", 1); /* as long as HW_LOG, but not similar to it */
     setenv("HW_THRAEDS", "1", 1);
+    setenv("HW_PLUGIN_PATH_ONLY", "/", 1);
+    setenv("HW_WORKER_TIMEOUT", "1", 1);
     setenv("HW_TEST_SOMETHING", "1", 1);
     assert_int_equal(open_good((struct hw_options){ 0 }, &context), HW_OK);
     assert_non_null(
@@ -462,8 +475,10 @@ static void test_unknown_variable(void **state)
     assert_null(strstr(warned, "HW_LOG"));
     assert_non_null(strstr(warned, "did you mean HW_THREADS?"));
     assert_null(strstr(warned, "HW_TEST_"));
+    assert_non_null(strstr(warned, "an entry ! in HW_PLUGIN_PATH leaves out"));
+    assert_non_null(strstr(warned, "HW_WORKER=mine=60"));
     json_t *json = report(context);
-    assert_int_equal(json_array_size(json_object_get(json, "warnings")), 4);
+    assert_int_equal(json_array_size(json_object_get(json, "warnings")), 6);
     json_decref(json);
     hw_close(context);
     assert_int_equal(open_good((struct hw_options){ .log = "error" }, &context), HW_OK);
@@ -473,6 +488,8 @@ static void test_unknown_variable(void **state)
     unsetenv("HW_UNICORN_OF_THE_DAY");
     unsetenv("HW_FOO");
     unsetenv("HW_THRAEDS");
+    unsetenv("HW_PLUGIN_PATH_ONLY");
+    unsetenv("HW_WORKER_TIMEOUT");
     unsetenv("HW_TEST_SOMETHING");
 }
 

@@ -62,7 +62,7 @@ void apart_all(struct stay *stay)
     static const char *const names[] = { "discrete:0", "cpu:0", "discrete:1" };
     struct hw_context *context;
     (void)stay;
-    must(open_as((struct hw_options){ .plugin_path_only = TEST_PLUGINS ":" PLUGINS,
+    must(open_as((struct hw_options){ .plugin_path = TEST_PLUGINS ":" PLUGINS ":!",
                                       .backends = "discrete,cpu",
                                       .worker = "*",
                                       .probe = random_below(2) ? "child" : "inproc" },
@@ -97,10 +97,9 @@ void apart_hang(struct stay *stay)
     struct hw_device *device;
     struct hw_queue *queue;
     (void)stay;
-    must(open_as((struct hw_options){ .plugin_path_only = ROGUE,
-                                      .worker = "rogue",
+    must(open_as((struct hw_options){ .plugin_path = ROGUE ":!",
+                                      .worker = "rogue=1",
                                       .probe = "inproc",
-                                      .worker_timeout = "1",
                                       .probe_timeout = "2" },
                  &context),
          "hw_open");
@@ -188,9 +187,9 @@ void rescan_changes(struct stay *stay)
     (void)stay;
     make_directory(below("moving"));
     char *path = NULL;
-    if (asprintf(&path, "%s:%s/hw_cpu.so", below("moving"), PLUGINS) < 0)
+    if (asprintf(&path, "%s:%s/hw_cpu.so:!", below("moving"), PLUGINS) < 0)
         die("out of memory");
-    must(open_as((struct hw_options){ .plugin_path_only = path,
+    must(open_as((struct hw_options){ .plugin_path = path,
                                       .probe = "child",
                                       .cache_dir = random_below(2) ? "off" : NULL },
                  &server.context),

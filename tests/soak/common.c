@@ -189,8 +189,10 @@ void remove_tree(const char *path)
 
 enum hw_status open_on(const char *path, struct hw_context **context)
 {
+    char alone[PATH_MAX + 3];
+    snprintf(alone, sizeof alone, "%s:!", path);
     return hw_open(&(struct hw_options){ .size = sizeof(struct hw_options),
-                                         .plugin_path_only = path,
+                                         .plugin_path = alone,
                                          .flags = HW_OPEN_ANYWAY,
                                          .log = "off" },
                    context);

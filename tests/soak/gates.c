@@ -33,7 +33,7 @@ static const struct gate *current;
 
 static enum hw_status open_gate(struct stay *stay)
 {
-    return open_as((struct hw_options){ .plugin_path_only = below("gates"),
+    return open_as((struct hw_options){ .plugin_path = below("gates:!"),
                                         .backends = "gate?,discrete,rogue,cpu,good",
                                         .worker = "rogue",
                                         .cache_dir = "off",

@@ -33,7 +33,7 @@ static void try_beside(const char *name, const char *timeout)
         symlink(below("good/hw_good.so"), below("faulty/hw_good.so")))
         die("no link to %s", name);
     free(from);
-    must(open_as((struct hw_options){ .plugin_path_only = below("faulty"),
+    must(open_as((struct hw_options){ .plugin_path = below("faulty:!"),
                                       .probe = "child",
                                       .probe_timeout = timeout,
                                       .cache_dir = "off" },
@@ -74,10 +74,10 @@ static struct hw_context *open_beside_cpu(const char *name)
 {
     struct hw_context *context;
     char *path = NULL, *backends = NULL;
-    if (asprintf(&path, FIXTURES "/hw_%s.so:" PLUGINS, name) < 0 ||
+    if (asprintf(&path, FIXTURES "/hw_%s.so:" PLUGINS ":!", name) < 0 ||
         asprintf(&backends, "%s,cpu", name) < 0)
         die("out of memory");
-    must(open_as((struct hw_options){ .plugin_path_only = path,
+    must(open_as((struct hw_options){ .plugin_path = path,
                                       .backends = backends,
                                       .fallback = "allow",
                                       .probe = "inproc" },
@@ -154,7 +154,7 @@ static enum hw_status use_late(const char *file)
     struct hw_context *context;
     struct hw_device *device;
     struct hw_queue *queue;
-    must(open_as((struct hw_options){ .plugin_path_only = below("late"), .probe = "child" },
+    must(open_as((struct hw_options){ .plugin_path = below("late:!"), .probe = "child" },
                  &context),
          "hw_open");
     must(hw_device_find(context, "good", &device), "good");
@@ -210,7 +210,7 @@ static enum hw_status live(void)
     static const char *const names[] = { "discrete:0", "discrete:1", "cpu:0" };
     struct hw_context *context;
     enum hw_status status =
-        open_as((struct hw_options){ .plugin_path_only = TEST_PLUGINS ":" PLUGINS,
+        open_as((struct hw_options){ .plugin_path = TEST_PLUGINS ":" PLUGINS ":!",
                                      .backends = "discrete,cpu",
                                      .probe = "inproc" },
                 &context);
@@ -253,7 +253,7 @@ static void exceed_limit(struct stay *stay)
     struct hw_device *device;
     struct hw_buffer *buffer;
     (void)stay;
-    must(open_as((struct hw_options){ .plugin_path_only = TEST_PLUGINS,
+    must(open_as((struct hw_options){ .plugin_path = TEST_PLUGINS ":!",
                                       .memory_limit = "1M",
                                       .backends = "discrete",
                                       .probe = "inproc" },

@@ -27,7 +27,7 @@ void stay_open(struct stay *stay)
 {
     static const char *const names[] = { "discrete:0", "discrete:1", "cpu:0", "rogue:0" };
     must(
-        open_as((struct hw_options){ .plugin_path_only = TEST_PLUGINS ":" PLUGINS ":" ROGUE,
+        open_as((struct hw_options){ .plugin_path = TEST_PLUGINS ":" PLUGINS ":" ROGUE ":!",
                                      .backends = "discrete,cpu,rogue",
                                      .worker = "rogue",
                                      .probe = random_below(2) ? "child" : "inproc" },
@@ -357,7 +357,7 @@ static void open_another(struct stay *stay)
 {
     struct hw_context *context;
     (void)stay;
-    must(open_as((struct hw_options){ .plugin_path_only = below("good"),
+    must(open_as((struct hw_options){ .plugin_path = below("good:!"),
                                       .probe = random_below(2) ? "child" : "inproc" },
                  &context),
          "hw_open");

@@ -33,9 +33,9 @@ static const struct scenario scenarios[] = {
     { "the verdict known", "child", "plain", NULL, false, ROLE_HOST },
     { "hw-probe", "child", "plain", NULL, true, ROLE_WATCHER },
     { "the process of the plugin", "child", "locked", NULL, true, ROLE_WORKER },
-    { "with a worker", "inproc", "plain", "*", false, ROLE_HOST },
-    { "hw-worker", "inproc", "plain", "*", false, ROLE_WATCHER },
-    { "the worker", "inproc", "plain", "*", false, ROLE_WORKER },
+    { "with a worker", "inproc", "plain", "*=10", false, ROLE_HOST },
+    { "hw-worker", "inproc", "plain", "*=10", false, ROLE_WATCHER },
+    { "the worker", "inproc", "plain", "*=10", false, ROLE_WORKER },
 };
 
 /* ---- in the traced process ---- */
@@ -76,12 +76,11 @@ static enum hw_status use(const struct scenario *scenario, bool *explained)
 {
     struct hw_context *context;
     enum hw_status status =
-        open_as((struct hw_options){ .plugin_path_only = below("%s", scenario->directory),
+        open_as((struct hw_options){ .plugin_path = below("%s:!", scenario->directory),
                                      .config = below("hw.conf"),
                                      .probe = scenario->probe,
                                      .probe_timeout = "2",
                                      .worker = scenario->worker,
-                                     .worker_timeout = "10",
                                      .flags = HW_OPEN_ANYWAY },
                 &context);
     *explained = !status || *hw_message();

@@ -432,12 +432,13 @@ static void check_good(struct hw_context *context, const struct zoo *zoo)
 /* The FIFO has a writer as long as a process lives that a plugin has left behind. */
 static void visit(struct zoo *zoo)
 {
-    char path[DIRECTORIES * PATH_MAX] = "", byte;
+    char path[DIRECTORIES * PATH_MAX + 3] = "", byte;
     struct hw_context *context;
     for (int i = 0; i < zoo->directories; i++)
         snprintf(path + strlen(path), sizeof path - strlen(path), "%s%s", i ? ":" : "",
                  zoo->directory[i]);
-    zoo->options.plugin_path_only = path;
+    strcat(path, ":!");
+    zoo->options.plugin_path = path;
     const int fifo = open(below("fifo"), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (hw_open(&zoo->options, &context))
         die("%s: %s", path, hw_message());

@@ -18,7 +18,7 @@ while [ $# -gt 0 ]; do
     [ -z "${HW_TEST_QUICK-}" ] || only='-p matmul(*a=f32,b=f32*|softmax(*type=f32*|top_k(*|copy(*'
     [ "$op" = - ] || only="--op $op"
     # shellcheck disable=SC2086 # an option and its value, or nothing
-    output=$(HW_BACKENDS=$name,cpu HW_PLUGIN_PATH_ONLY=$plugin:$cpu "$checkops" --test --quick $only -d "$name:0" 2>&1)
+    output=$(HW_BACKENDS=$name,cpu HW_PLUGIN_PATH=$plugin:$cpu:! "$checkops" --test --quick $only -d "$name:0" 2>&1)
     accused=$(printf '%s\n' "$output" |
         sed -nE 's/^hw: error: ([a-z0-9_]+) \(.* is wrong and not tried.*/\1/p' | sort -u)
     [ -n "$accused" ] || accused=-

@@ -125,7 +125,6 @@ bool report_open(struct report *report, const struct hw_options *options)
     if (!log || !*log)
         own.log_fn = drop_line;
     own.start_fn = watch_start;
-    own.start_user = (void *)own.plugin_path_only; /* the user named the file */
     *report = (struct report){ 0 };
     if (replayed)
         return read_replayed(report);
@@ -179,14 +178,22 @@ bool report_open_for(struct report *report, const char *word,
         return false;
     if (options)
         own = *options;
-    own.plugin_path_only = file;
-    own.backends = "*";
-    if (report_open(report, &own)) {
-        report->file = file;
-        return true;
+    char *alone = NULL;
+    if (asprintf(&alone, "%s:!", file) < 0) {
+        complain("out of memory");
+        free(file);
+        return false;
     }
-    free(file);
-    return false;
+    own.plugin_path = alone;
+    own.start_user = file; /* the user named the file */
+    own.backends = "*";
+    const bool good = report_open(report, &own);
+    free(alone);
+    if (good)
+        report->file = file;
+    else
+        free(file);
+    return good;
 }
 
 void report_close(struct report *report)

@@ -141,12 +141,21 @@ static bool read_ended(struct request *request, const char *text)
     return true;
 }
 
-/* "library=<name><path>", "only=<numbers>", "key=<name and key>", "ended=<number>", or a
- * setting. */
+static bool read_call_seconds(struct request *request, const char *text)
+{
+    uint64_t number;
+    if (!read_number(text, &number) || number > UINT32_MAX)
+        return false;
+    request->call_seconds = (uint32_t)number;
+    return true;
+}
+
+/* "library=<name><path>", "only=<numbers>", "key=<name and key>", "ended=<number>",
+ * "call_seconds=<number>", or a setting. */
 static bool read_rest(struct request *request, char *text)
 {
     static const char library[] = "library=", only[] = "only=", key[] = "key=",
-                      ended[] = "ended=";
+                      ended[] = "ended=", call_seconds[] = "call_seconds=";
     if (!strncmp(text, library, sizeof library - 1))
         return read_library(request, text + sizeof library - 1);
     if (!strncmp(text, only, sizeof only - 1))
@@ -155,6 +164,8 @@ static bool read_rest(struct request *request, char *text)
         return read_key(request, text + sizeof key - 1);
     if (!strncmp(text, ended, sizeof ended - 1))
         return read_ended(request, text + sizeof ended - 1);
+    if (!strncmp(text, call_seconds, sizeof call_seconds - 1))
+        return read_call_seconds(request, text + sizeof call_seconds - 1);
     return read_setting(&request->settings, text);
 }
 

@@ -15,10 +15,11 @@ struct request {
     struct settings settings;
     const char *libraries[LIBRARIES_MAX]; /* that the application has loaded */
     uint32_t library_count;
-    char *name, *key;    /* for the cache; NULL: the verdict is not kept */
-    int64_t time;        /* when the library started this program, by its clock */
-    uint64_t started_us; /* the same in microseconds_now() */
-    enum reason ended;   /* the verdict, if an earlier process could not keep it */
+    char *name, *key;      /* for the cache; NULL: the verdict is not kept */
+    int64_t time;          /* when the library started this program, by its clock */
+    uint64_t started_us;   /* the same in microseconds_now() */
+    uint32_t call_seconds; /* hw-worker: the time of one call; 0: no limit */
+    enum reason ended;     /* the verdict, if an earlier process could not keep it */
     bool has_only;
     struct only only; /* is tested, if there is one */
 };

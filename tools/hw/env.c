@@ -24,9 +24,8 @@ static const struct meaning {
     { "HW_FALLBACK", "",
       "whether another device may compute an op that a device lacks: allow, warn, error" },
     { "HW_PLUGIN_PATH", "none",
-      "directories or plugin files, searched before the built-in directory" },
-    { "HW_PLUGIN_PATH_ONLY", "none",
-      "directories or plugin files, searched instead of the built-in directory" },
+      "directories or plugin files, searched before the built-in directory; '!' among them: "
+      "instead of it" },
     { "HW_TRUST", "", "on: refuse files that other users can write to; off: load them" },
     { "HW_PROBE", "",
       "how a plugin is tried first: child, in a process of its own; full, likewise with all "
@@ -46,9 +45,8 @@ static const struct meaning {
     { "HW_SHADOW", "",
       "1/N: compare one of N calls of each op with the CPU plugin, withdraw ops that are wrong" },
     { "HW_WORKER", "none",
-      "patterns: backends that run in processes of their own, so the program survives a crash" },
-    { "HW_WORKER_TIMEOUT", "",
-      "seconds that a call may take there before the process is stopped; 0: no limit" },
+      "patterns: backends that run in processes of their own, so the program survives a crash; "
+      "'opencl=60' stops the process if a call takes more than 60 seconds (300), '=0' never" },
 };
 enum { MEANINGS = sizeof meanings / sizeof meanings[0] };
 

@@ -279,7 +279,7 @@ static int run(const struct request *request)
     watched_wait(&watched, is_whole);
     if (!answer(&watched))
         return 0;
-    const struct late_limits limits = { request->settings.worker_timeout,
+    const struct late_limits limits = { request->call_seconds,
                                         request->settings.probe_timeout };
     const char *late = watch_over(&watched, parent, parent_id, &limits);
     watched_kill(&watched);

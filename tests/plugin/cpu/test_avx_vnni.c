@@ -282,12 +282,12 @@ static void open_device(void)
     const struct hw_options options = { .size = sizeof options,
                                         .backends = "cpu",
                                         .fallback = "error",
-                                        .plugin_path_only = getenv("CPU_WITH_AVX_VNNI"),
+                                        .plugin_path = getenv("CPU_WITH_AVX_VNNI"),
                                         .probe = "inproc",
                                         .threads = "2",
                                         .precision = "int8" };
-    assert_non_null(options.plugin_path_only);
-    need(hw_open(&options, &context), options.plugin_path_only);
+    assert_non_null(options.plugin_path);
+    need(hw_open(&options, &context), options.plugin_path);
     device = hw_device_default(context);
     assert_non_null(device);
 }

@@ -59,10 +59,10 @@ static void open_sides(const char *precision)
         const struct hw_options options = { .size = sizeof options,
                                             .backends = "cpu",
                                             .fallback = "error",
-                                            .plugin_path_only = getenv(kinds[i].plugin),
+                                            .plugin_path = getenv(kinds[i].plugin),
                                             .threads = kinds[i].threads,
                                             .precision = precision };
-        assert_non_null(options.plugin_path_only);
+        assert_non_null(options.plugin_path);
         need(hw_open(&options, &sides[i].context), kinds[i].plugin);
         sides[i].device = hw_device_default(sides[i].context);
         assert_non_null(sides[i].device);

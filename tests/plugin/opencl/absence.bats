@@ -65,7 +65,7 @@ has_loader()
 }
 
 @test "libOpenCL.so.1 is another library" {
-    cp "$HW_PLUGIN_PATH_ONLY/hw_cpu.so" "$BATS_TEST_TMPDIR/libOpenCL.so.1"
+    cp "${HW_PLUGIN_PATH%:!}/hw_cpu.so" "$BATS_TEST_TMPDIR/libOpenCL.so.1"
     LD_LIBRARY_PATH=$BATS_TEST_TMPDIR:$LD_LIBRARY_PATH \
         says "libOpenCL.so.1 has no function clGetPlatformIDs" "Install the OpenCL driver of your device's vendor"
 }
