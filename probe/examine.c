@@ -8,6 +8,7 @@
 #include "cache/depends.h"
 #include "load/library.h"
 #include "load/trust.h"
+#include "probe/depends_write.h"
 #include "probe/libraries.h"
 #include "probe/lock.h"
 

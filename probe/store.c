@@ -3,8 +3,9 @@
 #define _POSIX_C_SOURCE 200809L
 #include "probe/store.h"
 
+#include "base/text.h"
 #include "base/whole.h"
-#include "cache/key.h"
+#include "cache/depends.h"
 #include "cache/locks.h"
 #include "object/manifest.h"
 
@@ -181,6 +182,16 @@ static void entry_date(struct cached *verdict, const struct cached *before)
     if (seconds > CACHE_RETRY_MAX)
         seconds = CACHE_RETRY_MAX;
     verdict->expires = verdict->kind == CACHE_SUCCESS ? 0 : verdict->written + seconds;
+}
+
+/* Whether the candidate's path still leads to the file for which the key was made. */
+static bool key_holds(const struct candidate *candidate)
+{
+    char *line = text_format("file %s %s\n", identity_at(candidate->real).text,
+                             candidate->real);
+    const bool holds = line && strncmp(candidate->key, line, strlen(line)) == 0;
+    free(line);
+    return holds;
 }
 
 static bool entry_keep(struct hw_context *context, const struct candidate *candidate,

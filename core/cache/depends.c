@@ -5,7 +5,7 @@
  *   library <state> <name> TAB <path>
  *
  * with a state of 16 digits, or "-" if there is no such file. */
-#define _POSIX_C_SOURCE 200809L
+#define _GNU_SOURCE /* vasprintf() */
 #include "cache/depends.h"
 
 #include "base/hash.h"
@@ -13,6 +13,7 @@
 #include "load/loaded.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,9 +38,7 @@ struct identity identity_at(const char *path)
     return identity_of(&file);
 }
 
-#define STATE_CHARS 16
-
-static void write_state(const char *path, char state[STATE_CHARS + 1])
+void depends_state(const char *path, char state[DEPENDS_STATE])
 {
     struct stat file;
     char text[sizeof(struct identity)];
@@ -51,51 +50,36 @@ static void write_state(const char *path, char state[STATE_CHARS + 1])
                  (uintmax_t)file.st_gid, (unsigned)file.st_mode);
     else
         strcpy(text, identity_of(&file).text);
-    snprintf(state, STATE_CHARS + 1, "%016" PRIx64,
-             hash_add(HASH_START, text, strlen(text)));
+    snprintf(state, DEPENDS_STATE, "%016" PRIx64, hash_add(HASH_START, text, strlen(text)));
 }
 
-/* ---- writing ---- */
-
-static void add(char **lines, char *line)
+void lines_drop(char **lines)
 {
-    const bool good = *lines && line && strlen(*lines) + strlen(line) + 1 < DEPENDS_BYTES;
-    char *longer = good ? text_format("%s%s\n", *lines, line) : NULL;
     free(*lines);
+    *lines = NULL;
+}
+
+void lines_add(char **lines, const char *format, ...)
+{
+    char *line = NULL, *longer = NULL;
+    va_list arguments;
+    va_start(arguments, format);
+    if (*lines && vasprintf(&line, format, arguments) < 0)
+        line = NULL;
+    va_end(arguments);
+    if (line && strlen(*lines) + strlen(line) + 1 < DEPENDS_BYTES)
+        longer = text_format("%s%s\n", *lines, line);
     free(line);
+    free(*lines);
     *lines = longer;
-}
-
-static bool is_plain(const char *text)
-{
-    while ((unsigned char)*text >= 0x20 && *text != 0x7f)
-        text++;
-    return !*text;
-}
-
-void depends_add_file(char **lines, const char *path)
-{
-    char state[STATE_CHARS + 1];
-    write_state(path, state);
-    add(lines, is_plain(path) ? text_format("file %s %s", state, path) : NULL);
-}
-
-void depends_add_library(char **lines, const char *name, const char *used,
-                         const char *found)
-{
-    char state[STATE_CHARS + 1];
-    write_state(used, state);
-    add(lines, is_plain(name) && (!found || is_plain(found))
-                   ? text_format("library %s %s\t%s", state, name, found ? found : "-")
-                   : NULL);
 }
 
 /* ---- looking again ---- */
 
 static bool file_holds(const char *state, const char *path)
 {
-    char now[STATE_CHARS + 1];
-    write_state(path, now);
+    char now[DEPENDS_STATE];
+    depends_state(path, now);
     return strcmp(now, state) == 0;
 }
 

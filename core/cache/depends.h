@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
-#define DEPENDS_BYTES (64 << 10) /* of all lines; a verdict with more of them is not kept */
+#define DEPENDS_BYTES (64 << 10) /* of all lines */
 
 /* These members change if a file is replaced or written to. */
 struct identity {
@@ -21,14 +21,15 @@ struct identity identity_at(const char *path);
 /* Whether all files are as they were. */
 bool depends_hold(const char *lines);
 
-/* For hw-probe: these add a line. If memory runs out or a name contains control characters, the
- * lines become NULL and stay so: then the verdict is not kept.
- *
- * A file or a directory; only the owner and the rights of a directory count. */
-void depends_add_file(char **lines, const char *path);
-/* A needed library. `used`: its path, NULL if it was not found. `found`: where it is found by a
- * process that has not loaded it, or NULL. */
-void depends_add_library(char **lines, const char *name, const char *used,
-                         const char *found);
+/* Adds a line. If memory runs out or the lines become too long, they become NULL and stay so: then
+ * the verdict is not kept. */
+void lines_add(char **lines, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Makes them NULL. */
+void lines_drop(char **lines);
+
+/* Writes the state of the file at this path as it stands in a line; "-" if there is none, or `path`
+ * is NULL. Only the owner and the rights of a directory count. */
+enum { DEPENDS_STATE = 17 };
+void depends_state(const char *path, char state[DEPENDS_STATE]);
 
 #endif

@@ -13,7 +13,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,22 +22,6 @@
 #define CONTENT_BYTES 4096 /* of a driver's file; for a larger file, its dates count */
 #define CONTENT_FILES 64   /* in a driver's directory */
 #define LIBRARY_CACHE "/etc/ld.so.cache"
-
-/* Adds a line. If memory runs out, the key becomes NULL and stays so: without a key, the verdict is
- * not kept. */
-__attribute__((format(printf, 2, 3))) static void add(char **key, const char *format, ...)
-{
-    char line[8192];
-    va_list arguments;
-    va_start(arguments, format);
-    const int length = vsnprintf(line, sizeof line, format, arguments);
-    va_end(arguments);
-    char *longer = *key && length >= 0 && (size_t)length < sizeof line
-                       ? text_format("%s%s\n", *key, line)
-                       : NULL;
-    free(*key);
-    *key = longer;
-}
 
 /* ---- the file ---- */
 
@@ -50,12 +33,11 @@ static void add_lock(struct candidate *candidate)
     const struct identity lock = identity_at(path);
     const bool is_there = *lock.text != '-';
     /* A lock that cannot be looked at has no identity, but it counts: hw-probe says why. */
-    if (path && (is_there || !trust_has_lock(candidate))) {
-        add(&candidate->key, "lock %s %s", lock.text, is_there ? candidate->file : "");
-    } else {
-        free(candidate->key);
-        candidate->key = NULL;
-    }
+    if (path && (is_there || !trust_has_lock(candidate)))
+        lines_add(&candidate->key, "lock %s %s", lock.text,
+                  is_there ? candidate->file : "");
+    else
+        lines_drop(&candidate->key);
     free(path);
 }
 
@@ -66,17 +48,8 @@ void key_begin(struct candidate *candidate)
     candidate->key = fstat(candidate->fd, &file) ? NULL : strdup("");
     if (!candidate->key)
         return;
-    add(&candidate->key, "file %s %s", identity_of(&file).text, candidate->real);
+    lines_add(&candidate->key, "file %s %s", identity_of(&file).text, candidate->real);
     add_lock(candidate);
-}
-
-bool key_holds(const struct candidate *candidate)
-{
-    char *line = text_format("file %s %s\n", identity_at(candidate->real).text,
-                             candidate->real);
-    const bool holds = line && strncmp(candidate->key, line, strlen(line)) == 0;
-    free(line);
-    return holds;
 }
 
 /* ---- files of the driver, from the manifest ---- */
@@ -128,10 +101,11 @@ static void add_driver(char **key, const char *path)
 {
     struct stat file;
     if (stat(path, &file))
-        add(key, "driver - %s", path);
+        lines_add(key, "driver - %s", path);
     else
-        add(key, "driver %016" PRIx64 " %s",
-            S_ISDIR(file.st_mode) ? hash_directory(path) : hash_file(path, &file), path);
+        lines_add(key, "driver %016" PRIx64 " %s",
+                  S_ISDIR(file.st_mode) ? hash_directory(path) : hash_file(path, &file),
+                  path);
 }
 
 /* ---- the environment ---- */
@@ -155,23 +129,22 @@ static void add_variables(char **key, const char *pattern)
             sum += hash_add(HASH_START, *entry, strlen(*entry));
             count++;
         }
-    add(key, "variable %u %016" PRIx64 " %s", count, sum, pattern);
+    lines_add(key, "variable %u %016" PRIx64 " %s", count, sum, pattern);
 }
 
 /* Adds user and groups; supplementary groups as a hash, because there may be many. */
 static void add_user(char **key)
 {
-    const int count = getgroups(0, NULL);
-    gid_t *list = calloc((size_t)(count > 0 ? count : 0) + 1, sizeof *list);
-    const int got = list ? getgroups(count > 0 ? count : 0, list) : -1;
-    if (got >= 0)
-        add(key, "user %ju %ju %016" PRIx64, (uintmax_t)geteuid(), (uintmax_t)getegid(),
-            hash_add(HASH_START, list, (size_t)got * sizeof *list));
+    const int most = getgroups(0, NULL);
+    gid_t *list = most < 0 ? NULL : calloc((size_t)most + 1, sizeof *list);
+    const int got = list ? getgroups(most, list) : -1;
+    if (got < 0)
+        lines_drop(key);
+    else
+        lines_add(key, "user %ju %ju %016" PRIx64, (uintmax_t)geteuid(),
+                  (uintmax_t)getegid(),
+                  hash_add(HASH_START, list, (size_t)got * sizeof *list));
     free(list);
-    if (got >= 0)
-        return;
-    free(*key);
-    *key = NULL;
 }
 
 /* ---- lines that are the same for all plugins ---- */
@@ -189,17 +162,17 @@ static char *common_key(const struct settings *settings)
     char *key = strdup("");
     char *probe = helper_program("hw-probe", settings->elevated);
     char boot[64];
-    add(&key, "version %s %s", hw_version_string(), HW_BUILD_STAMP);
+    lines_add(&key, "version %s %s", hw_version_string(), HW_BUILD_STAMP);
     add_user(&key);
-    add(&key, "boot %s", system_start(boot, sizeof boot) ? boot : "-");
-    add(&key, "processors %u", usable_processors());
-    add(&key, "libraries %s", identity_at(LIBRARY_CACHE).text);
-    add(&key, "probe %s", identity_at(probe).text);
+    lines_add(&key, "boot %s", system_start(boot, sizeof boot) ? boot : "-");
+    lines_add(&key, "processors %u", usable_processors());
+    lines_add(&key, "libraries %s", identity_at(LIBRARY_CACHE).text);
+    lines_add(&key, "probe %s", identity_at(probe).text);
     free(probe);
     for (int i = 0; i < SETTING_COUNT; i++)
         if (i == SETTING_trust || i == SETTING_probe_timeout || i == SETTING_threads ||
             i == SETTING_precision || i == SETTING_memory_limit)
-            add(&key, "setting %d %s", i, settings->value[i].text);
+            lines_add(&key, "setting %d %s", i, settings->value[i].text);
     /* Variables of the system's loader and C library. */
     add_variables(&key, "LD_*");
     add_variables(&key, "GLIBC_TUNABLES");
@@ -218,10 +191,9 @@ bool key_end(struct hw_context *context, struct candidate *candidate)
         add_driver(&candidate->key, manifest->drivers[i]);
     for (uint32_t i = 0; i < manifest->variable_count; i++)
         add_variables(&candidate->key, manifest->variables[i]);
-    add(&candidate->key, "%s", found->key ? found->key : "");
-    if (!found->key) {
-        free(candidate->key);
-        candidate->key = NULL;
-    }
+    if (found->key)
+        lines_add(&candidate->key, "%s", found->key);
+    else
+        lines_drop(&candidate->key);
     return true;
 }

@@ -12,7 +12,5 @@ void key_begin(struct candidate *candidate);
 bool key_end(struct hw_context *context, struct candidate *candidate);
 /* Whether two keys agree about the plugin and its driver. They may differ about the process. */
 bool key_same_plugin(const char *a, const char *b);
-/* Whether the candidate's path still leads to the file for which the key was made. */
-bool key_holds(const struct candidate *candidate);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "cache/depends.h"
 #include "load/loaded.h"
+#include "probe/depends_write.h"
 #include "settings/config.h"
 
 #include "fixture.h" /* after those: cmocka has a macro fail */
