@@ -8,6 +8,7 @@
 #include "base/platform.h"
 #include "base/process.h"
 #include "base/text.h"
+#include "cache/depends.h"
 #include "load/loaded.h"
 #include "load/trust.h"
 #include "load/verdict.h"
@@ -30,9 +31,7 @@
 /* A second. The library looks whether hw-probe was stopped, for instance by the plugin. */
 #define LOOKS 10
 
-/* The settings that affect the start of a plugin and the checks of its file. hw-probe does not get
- * HW_KERNEL: a row that the plugin does not have is an error of hw_queue_open(), not a fault of its
- * devices. */
+/* The settings that affect the start of a plugin and the checks of its file. */
 static const enum setting passed_on[] = { SETTING_trust,        SETTING_probe_timeout,
                                           SETTING_threads,      SETTING_precision,
                                           SETTING_memory_limit, SETTING_cache_dir,
@@ -55,7 +54,6 @@ struct job {
 struct jobs {
     struct hw_context *context;
     char *program;           /* the path of the helper */
-    bool serves;             /* it is hw-worker */
     const struct only *only; /* the only form to test; NULL: the whole admission test */
     struct candidate *const *list;
     size_t count, next; /* of the list */
@@ -68,17 +66,28 @@ struct jobs {
 
 /* ---- starting ---- */
 
-#define ARGUMENTS (PROBE_SETTINGS + PASSED_ON + LIBRARIES_MAX + 3)
+#define ARGUMENTS (PROBE_SETTINGS + PASSED_ON + LIBRARIES_MAX + 4)
 
 struct arguments {
-    char *text[ARGUMENTS + 1];
+    char *text[ARGUMENTS + 1]; /* ended by NULL */
     size_t count;
+    bool incomplete; /* memory ran out */
 };
 
-static void arguments_free(struct arguments *arguments)
+void probe_command_free(char **command)
 {
-    for (size_t i = PROBE_STAMP; i < ARGUMENTS; i++)
-        free(arguments->text[i]);
+    for (size_t i = 0; command && i < ARGUMENTS; i++)
+        free(command[i]);
+    free(command);
+}
+
+/* Takes the text, which is NULL if memory ran out. */
+static void arguments_add(struct arguments *arguments, char *text)
+{
+    if (text)
+        arguments->text[arguments->count++] = text;
+    else
+        arguments->incomplete = true;
 }
 
 /* "only=0,5,1,0,0,0,0,0,0,0" */
@@ -93,61 +102,57 @@ static char *write_only(const struct only *only)
     return strdup(text);
 }
 
-static bool arguments_make(struct arguments *arguments, const struct jobs *jobs,
-                           const struct candidate *candidate)
+/* Returns the command that probe_command_free() frees; NULL: memory ran out. `ended`: the reason
+ * that hw-probe only keeps. */
+static char **arguments_make(const struct jobs *jobs, const struct candidate *candidate,
+                             enum reason ended)
 {
     const struct settings *settings = &jobs->context->settings;
+    struct arguments *arguments = calloc(1, sizeof *arguments);
     struct stat file;
-    char **text = arguments->text;
-    *arguments = (struct arguments){ .text = { [PROBE_PROGRAM] = jobs->program } };
-    if (fstat(candidate->fd, &file))
-        return false;
-    text[PROBE_STAMP] = strdup(HW_BUILD_STAMP);
-    text[PROBE_FOUND] = strdup(candidate->path);
-    text[PROBE_FILE] = strdup(candidate->real);
-    text[PROBE_DEVICE] = text_format("%llu", (unsigned long long)file.st_dev);
-    text[PROBE_INODE] = text_format("%llu", (unsigned long long)file.st_ino);
-    text[PROBE_SIZE] = text_format("%llu", (unsigned long long)file.st_size);
-    text[PROBE_SECONDS] = text_format("%lld", (long long)file.st_mtim.tv_sec);
-    text[PROBE_NANOSECONDS] = text_format("%ld", file.st_mtim.tv_nsec);
+    if (!arguments || fstat(candidate->fd, &file)) {
+        free(arguments);
+        return NULL;
+    }
+    arguments_add(arguments, strdup(jobs->program));
+    arguments_add(arguments, strdup(HW_BUILD_STAMP));
+    arguments_add(arguments, strdup(candidate->path));
+    arguments_add(arguments, strdup(candidate->real));
+    arguments_add(arguments, strdup(identity_of(&file).text));
     for (size_t i = 0; i < PASSED_ON; i++)
-        text[PROBE_SETTINGS + i] = text_format("%s=%s", setting_fields[passed_on[i]],
-                                               passed_on[i] == SETTING_kernel &&
-                                                       !jobs->serves
-                                                   ? ""
-                                                   : settings->value[passed_on[i]].text);
-    size_t count = PROBE_SETTINGS + PASSED_ON;
+        arguments_add(arguments, text_format("%s=%s", setting_fields[passed_on[i]],
+                                             settings->value[passed_on[i]].text));
     if (jobs->only)
-        text[count++] = write_only(jobs->only);
-    if (jobs->serves)
-        text[count++] = text_format("call_seconds=%u",
-                                    (unsigned)candidate->plugin->proxy.call_seconds);
-    else if (candidate->key && !settings->elevated)
-        text[count++] = text_format("key=%lld %s\n%s", (long long)time(NULL),
-                                    candidate->name, candidate->key);
-    for (size_t i = 0; i < count; i++)
-        if (!text[i])
-            return false;
-    arguments->count = count + loaded_list("library=", text + count, LIBRARIES_MAX);
-    return true;
+        arguments_add(arguments, write_only(jobs->only));
+    if (candidate->plugin && candidate->plugin->apart)
+        arguments_add(arguments,
+                      text_format("call_seconds=%u",
+                                  (unsigned)candidate->plugin->proxy.call_seconds));
+    if (candidate->key && !settings->elevated)
+        arguments_add(arguments, text_format("key=%lld %s\n%s", (long long)time(NULL),
+                                             candidate->name, candidate->key));
+    if (ended)
+        arguments_add(arguments, text_format("ended=%u", (unsigned)ended));
+    loaded_list("library=", arguments->text + arguments->count, LIBRARIES_MAX);
+    if (!arguments->incomplete)
+        return arguments->text;
+    probe_command_free(arguments->text);
+    return NULL;
 }
 
-static void start(struct jobs *jobs, struct candidate *candidate)
+static void job_start(struct jobs *jobs, struct candidate *candidate)
 {
     struct job job = { .candidate = candidate, .start = microseconds_now() };
-    struct arguments arguments;
     log_line(&jobs->context->log, HW_LOG_DEBUG, "trying %s in a process of its own",
              candidate->path);
-    int error = 0;
-    if (!arguments_make(&arguments, jobs, candidate))
-        stop(candidate, REASON_NO_MEMORY, NULL);
-    else if ((error = process_start(&job.process, arguments.text)))
-        /* after a shortage, nothing is wrong with the program */
+    char **command = arguments_make(jobs, candidate, REASON_NONE);
+    const int error = command ? process_start(&job.process, command) : ENOMEM;
+    if (error) /* after a shortage, nothing is wrong with the program */
         stop(candidate, is_shortage(error) ? REASON_NO_MEMORY : REASON_NO_HELPER,
              "%s cannot be started: %s", jobs->program, strerror(error));
-    arguments_free(&arguments);
-    if (!candidate->reason)
+    else
         jobs->running[jobs->running_count++] = job;
+    probe_command_free(command);
 }
 
 /* ---- ending ---- */
@@ -155,14 +160,11 @@ static void start(struct jobs *jobs, struct candidate *candidate)
 /* hw-probe could not keep its verdict, because it was ended: another process of it does that. */
 static void keep_end(const struct jobs *jobs, const struct candidate *candidate)
 {
-    struct arguments arguments;
     struct process process;
-    if (arguments_make(&arguments, jobs, candidate) &&
-        (arguments.text[arguments.count] = text_format("ended=%u",
-                                                       (unsigned)candidate->reason)) &&
-        !process_start(&process, arguments.text))
+    char **command = arguments_make(jobs, candidate, candidate->reason);
+    if (command && !process_start(&process, command))
         (void)process_end(&process, 10 * FAREWELL);
-    arguments_free(&arguments);
+    probe_command_free(command);
 }
 
 /* `late`: the helper was stopped. */
@@ -204,8 +206,10 @@ bool probe_accept(struct candidate *candidate, const unsigned char *bytes, size_
     candidate->locked = verdict->locked;
     if (!verdict->reason)
         return true;
-    stop(candidate, verdict->reason, "%s",
-         verdict->message ? verdict->message : reason_rows[verdict->reason].sentence);
+    if (verdict->message)
+        stop(candidate, verdict->reason, "%s", verdict->message);
+    else
+        stop(candidate, verdict->reason, NULL);
     if (verdict->remedy)
         set_remedy(candidate, "%s", verdict->remedy);
     else if (is_crash(verdict->reason))
@@ -214,7 +218,7 @@ bool probe_accept(struct candidate *candidate, const unsigned char *bytes, size_
     return true;
 }
 
-static void finish(struct jobs *jobs, size_t index, bool late)
+static void job_finish(struct jobs *jobs, size_t index, bool late)
 {
     struct job *job = &jobs->running[index];
     if (job->error)
@@ -249,7 +253,7 @@ static bool is_whole(const struct job *job)
 }
 
 /* Reads the available bytes of the reply; false at its end. */
-static bool take(struct job *job)
+static bool job_read(struct job *job)
 {
     unsigned char part[4096];
     ptrdiff_t got;
@@ -290,9 +294,9 @@ static void wait_for_some(struct jobs *jobs)
         jobs->looked = microseconds_now();
     for (size_t i = jobs->running_count; i-- > 0;) {
         struct job *job = &jobs->running[i];
-        const bool open = take(job), late = open && look && is_stopped(jobs, job);
+        const bool open = job_read(job), late = open && look && is_stopped(jobs, job);
         if (!open || late)
-            finish(jobs, i, late);
+            job_finish(jobs, i, late);
     }
 }
 
@@ -338,7 +342,7 @@ static void run_all(struct jobs *jobs)
         (jobs->program = helper_path(jobs->context, "hw-probe", "tries plugins", &why))) {
         while (jobs->next < jobs->count || jobs->running_count)
             if (jobs->next < jobs->count && jobs->running_count < jobs->most)
-                start(jobs, jobs->list[jobs->next++]);
+                job_start(jobs, jobs->list[jobs->next++]);
             else
                 wait_for_some(jobs);
     } else {
@@ -368,24 +372,16 @@ void probe_form(struct hw_context *context, struct candidate *candidate,
 char **probe_command(struct hw_context *context, struct candidate *candidate)
 {
     struct distrust why = { REASON_NO_MEMORY, "out of memory" };
-    struct jobs jobs = { .context = context, .serves = true };
-    struct arguments *made = calloc(1, sizeof *made);
-    jobs.program = made ? helper_path(context, "hw-worker", "runs plugins", &why) : NULL;
+    struct jobs jobs = { .context = context,
+                         .program = helper_path(context, "hw-worker", "runs plugins",
+                                                &why) };
+    char **command = jobs.program ? arguments_make(&jobs, candidate, REASON_NONE) : NULL;
     if (!jobs.program)
         stop(candidate, why.reason, "%s", why.message);
-    else if (!arguments_make(made, &jobs, candidate))
+    else if (!command)
         stop(candidate, REASON_NO_MEMORY, NULL);
-    else
-        return made->text;
-    child_command_free(made ? made->text : NULL);
-    return NULL;
-}
-
-void child_command_free(char **command)
-{
-    for (size_t i = 0; command && i < ARGUMENTS; i++)
-        free(command[i]);
-    free(command);
+    free(jobs.program);
+    return command;
 }
 
 /* The devices that the plugin left out there: it may not have been tried before. */

@@ -19,21 +19,13 @@
  *   call_seconds=<number>         the time of a call in hw-worker; 0: no limit
  */
 #define LIBRARIES_MAX 512 /* further ones are left out */
-#define PROBE_ARGUMENTS(X)                                                                 \
-    X(PROGRAM)                                                                             \
-    X(STAMP)  /* the build of the library; hw-probe must be of the same */                 \
-    X(FOUND)  /* the path of the plugin, as it was found */                                \
-    X(FILE)   /* the same without links */                                                 \
-    X(DEVICE) /* this and the rest are numbers from fstat() */                             \
-    X(INODE)                                                                               \
-    X(SIZE)                                                                                \
-    X(SECONDS) /* when the file was written */                                             \
-    X(NANOSECONDS)
 enum probe_argument {
-#define X(NAME) PROBE_##NAME,
-    PROBE_ARGUMENTS(X)
-#undef X
-        PROBE_SETTINGS
+    PROBE_PROGRAM,
+    PROBE_STAMP,    /* the build of the library; hw-probe must be of the same */
+    PROBE_FOUND,    /* the path of the plugin, as it was found */
+    PROBE_FILE,     /* the same without links */
+    PROBE_IDENTITY, /* of the file: cache/depends.h */
+    PROBE_SETTINGS
 };
 
 /* The reply of hw-probe is a verdict, whose magic comes at once. hw-probe keeps the time of the
@@ -66,7 +58,7 @@ char *helper_path(const struct hw_context *context, const char *name, const char
 /* The command that starts hw-worker (tools/worker) for the candidate, which has the arguments of
  * hw-probe; or NULL: the candidate is stopped. */
 char **probe_command(struct hw_context *context, struct candidate *candidate);
-void child_command_free(char **command);
+void probe_command_free(char **command);
 /* Takes the reply of hw-worker, a verdict. `stopped`: somebody has stopped hw-worker before it
  * replied. False if the plugin has not started there: the candidate is stopped. */
 bool probe_replied(struct candidate *candidate, const unsigned char *reply, size_t size,

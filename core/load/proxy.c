@@ -58,7 +58,7 @@ static bool proxy_start(struct plugin *plugin, void *library, struct hw_plugin *
     plugin_message_clear();
     if (command && entry)
         status = entry(&plugin->host, &plugin->proxy, table);
-    child_command_free(command);
+    probe_command_free(command);
     plugin->proxy.arguments = NULL;
     plugin->self = plugin->proxy.self;
     if (status == HW_ABI && !candidate->reason)

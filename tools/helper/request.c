@@ -172,22 +172,14 @@ static bool read_rest(struct request *request, char *text)
 bool request_read(struct request *request, int count, char **arguments)
 {
     static char empty[] = "", all[] = "*", source[] = "library";
-    uint64_t seconds, nanoseconds;
     *request =
         (struct request){ .found = arguments[PROBE_FOUND],
                           .file = arguments[PROBE_FILE],
+                          .identity = arguments[PROBE_IDENTITY],
                           .settings = { .trust = true, .elevated = process_elevated() } };
     for (int i = 0; i < SETTING_COUNT; i++)
         request->settings.value[i] = (struct setting_value){ empty, source };
     request->settings.value[SETTING_backends].text = all;
-    if (!read_number(arguments[PROBE_DEVICE], &request->device) ||
-        !read_number(arguments[PROBE_INODE], &request->inode) ||
-        !read_number(arguments[PROBE_SIZE], &request->size) ||
-        !read_number(arguments[PROBE_SECONDS], &seconds) ||
-        !read_number(arguments[PROBE_NANOSECONDS], &nanoseconds))
-        return false;
-    request->seconds = (int64_t)seconds;
-    request->nanoseconds = (int64_t)nanoseconds;
     for (int i = PROBE_SETTINGS; i < count; i++)
         if (!read_rest(request, arguments[i]))
             return false;

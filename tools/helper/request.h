@@ -8,10 +8,8 @@
 
 /* Which plugin, and how: from the arguments. */
 struct request {
-    char *found, *file; /* its path as the library found it, and without links */
-    /* The identity of the file that the parent checked. */
-    uint64_t device, inode, size;
-    int64_t seconds, nanoseconds;
+    char *found, *file;   /* its path as the library found it, and without links */
+    const char *identity; /* of the file that the parent checked: cache/depends.h */
     struct settings settings;
     const char *libraries[LIBRARIES_MAX]; /* that the application has loaded */
     uint32_t library_count;

@@ -34,12 +34,9 @@ static bool is_same_file(struct subject *subject)
 {
     const struct request *request = subject->request;
     struct stat file;
-    if (fstat(subject->candidate->fd, &file) == 0 && file.st_dev == request->device &&
-        file.st_ino == request->inode && (uint64_t)file.st_size == request->size &&
-        file.st_mtim.tv_sec == request->seconds &&
-        file.st_mtim.tv_nsec == request->nanoseconds)
-        return true;
-    return stop(subject->candidate, REASON_CHANGED_FILE, NULL);
+    return (fstat(subject->candidate->fd, &file) == 0 &&
+            strcmp(identity_of(&file).text, request->identity) == 0) ||
+           stop(subject->candidate, REASON_CHANGED_FILE, NULL);
 }
 
 /* The path has no links left, so its file may have any name. */
