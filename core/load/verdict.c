@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* verdict.c - reads the result of a probe, which probe/verdict_write.c writes:
+/* verdict.c - the bytes of the result of a probe:
  *
  *   8 bytes  the magic, which has the version of the format in it
  *   u64      bytes in all
@@ -8,7 +8,8 @@
  *
  * Numbers have the byte order of the machine, because only the same machine reads them. The
  * checksum finds accidental damage. It does not stop an attacker, so every count and value is
- * checked, too. */
+ * checked, too. One function moves the fields in both directions; probe/verdict_write.c uses it to
+ * write them. */
 #define _POSIX_C_SOURCE 200809L
 #include "load/verdict.h"
 
@@ -21,41 +22,13 @@
 #include <string.h>
 
 /* The last character is the version of the format. It covers the fields and their meaning. */
-const char verdict_magic[8] = { 'h', 'w', 'p', 'r', 'o', 'b', 'e', '7' };
+const char verdict_magic[8] = { 'h', 'w', 'p', 'r', 'o', 'b', 'e', '8' };
 
 _Static_assert(HW_OP_COUNT <= 64, "struct verdict has a bit for each op");
 
-static uint64_t checksum(const unsigned char *bytes, size_t size)
-{
-    return hash_add(HASH_START, bytes, size);
-}
+/* ---- moving the fields ---- */
 
-/* ---- reading ---- */
-
-struct reader {
-    const unsigned char *bytes;
-    size_t left;
-};
-
-static bool get(struct reader *reader, void *to, size_t size)
-{
-    if (size > reader->left)
-        return false;
-    memcpy(to, reader->bytes, size);
-    reader->bytes += size;
-    reader->left -= size;
-    return true;
-}
-
-static bool get_u32(struct reader *reader, uint32_t *value)
-{
-    return get(reader, value, sizeof *value);
-}
-
-static bool get_u64(struct reader *reader, uint64_t *value)
-{
-    return get(reader, value, sizeof *value);
-}
+#define MOVE(codec, field) (codec)->move((codec), &(field), sizeof(field))
 
 /* Makes the text one line: control characters become spaces. */
 static void one_line(char *text)
@@ -65,148 +38,163 @@ static void one_line(char *text)
             *text = ' ';
 }
 
-static bool get_flag(struct reader *reader, bool *flag)
+/* Writes a longer text only in part. */
+static bool move_bytes(struct verdict_codec *codec, char **text, size_t most)
 {
-    uint32_t value = 0;
-    const bool good = get_u32(reader, &value) && value <= 1;
-    *flag = value;
-    return good;
-}
-
-static bool get_long_text(struct reader *reader, char **text, size_t most)
-{
-    uint32_t length;
-    *text = NULL;
-    if (!get_u32(reader, &length))
+    uint32_t length = *text ? (uint32_t)strnlen(*text, most - 1) : VERDICT_NO_TEXT;
+    if (!MOVE(codec, length))
         return false;
     if (length == VERDICT_NO_TEXT)
         return true;
-    if (length >= most || length > reader->left || memchr(reader->bytes, '\0', length) ||
-        !(*text = calloc(1, (size_t)length + 1)))
+    if (codec->reads && (length >= most || !(*text = calloc(1, (size_t)length + 1))))
         return false;
-    return get(reader, *text, length);
+    return codec->move(codec, *text, length) && !memchr(*text, '\0', length);
 }
 
-static bool get_text(struct reader *reader, char **text)
+static bool move_text(struct verdict_codec *codec, char **text)
 {
-    if (!get_long_text(reader, text, VERDICT_TEXT))
-        return false;
-    if (*text)
+    const bool good = move_bytes(codec, text, VERDICT_TEXT);
+    if (good && codec->reads && *text)
         one_line(*text);
-    return true;
-}
-
-static bool get_reason(struct reader *reader, enum reason *reason)
-{
-    char *code;
-    bool good = get_text(reader, &code) && code && reason_named(code, reason);
-    free(code);
     return good;
 }
 
-static bool get_device(struct reader *reader, struct verdict_device *device)
+/* Moves the number of the items of a list. Returns the list, with room for one more; items that
+ * are to be read are zeros. NULL: there are too many, or memory runs out. */
+static void *move_count(struct verdict_codec *codec, void *list, uint32_t *count,
+                        uint32_t most, size_t size)
 {
-    uint32_t size;
-    return get_u32(reader, &size) && size == sizeof device->info &&
-           get(reader, &device->info, size) && device->info.size == size &&
-           !device_fault(&device->info) && get_text(reader, &device->fault);
+    static char none;
+    uint32_t moved = *count;
+    if (!MOVE(codec, moved) || moved > most)
+        return NULL;
+    if (!codec->reads)
+        return list ? list : &none;
+    list = calloc((size_t)moved + 1, size);
+    *count = list ? moved : 0;
+    return list;
 }
 
-static bool get_devices(struct reader *reader, struct verdict *verdict)
+static bool move_devices(struct verdict_codec *codec, struct verdict *verdict)
 {
-    uint32_t count;
-    if (!get_u32(reader, &count) || count > MAX_DEVICES ||
-        (count == 0) != (verdict->reason != REASON_NONE) ||
-        !(verdict->devices = calloc((size_t)count + 1, sizeof *verdict->devices)))
+    bool good = (verdict->devices = move_count(codec, verdict->devices,
+                                               &verdict->device_count, MAX_DEVICES,
+                                               sizeof *verdict->devices)) != NULL;
+    for (uint32_t i = 0; i < verdict->device_count && good; i++)
+        good = MOVE(codec, verdict->devices[i].info) &&
+               move_text(codec, &verdict->devices[i].fault);
+    return good;
+}
+
+static bool move_withdrawn(struct verdict_codec *codec, struct verdict *verdict)
+{
+    bool good = (verdict->withdrawn =
+                     move_count(codec, verdict->withdrawn, &verdict->withdrawn_count,
+                                VERDICT_WITHDRAWN, sizeof *verdict->withdrawn)) != NULL;
+    for (uint32_t i = 0; i < verdict->withdrawn_count && good; i++) {
+        struct withdrawn *one = &verdict->withdrawn[i];
+        good = MOVE(codec, one->device) && MOVE(codec, one->op) && MOVE(codec, one->slow) &&
+               MOVE(codec, one->dtype) && move_text(codec, &one->why);
+    }
+    return good;
+}
+
+static bool move_forms(struct verdict_codec *codec, struct verdict *verdict)
+{
+    bool good = (verdict->forms = move_count(codec, verdict->forms, &verdict->form_count,
+                                             VERDICT_FORMS, sizeof *verdict->forms)) !=
+                NULL;
+    for (uint32_t i = 0; i < verdict->form_count && good; i++)
+        good = MOVE(codec, verdict->forms[i].op) && MOVE(codec, verdict->forms[i].dtype);
+    const size_t size = good ? verdict_left_size(verdict) : 0;
+    if (good && codec->reads)
+        good = (verdict->left = calloc(1, size + 1)) != NULL;
+    return good && codec->move(codec, verdict->left, size);
+}
+
+static bool move_left_out(struct verdict_codec *codec, struct verdict *verdict)
+{
+    bool good = (verdict->left_out = move_count(codec, verdict->left_out,
+                                                &verdict->left_out_count, LEFT_OUT_MAX,
+                                                sizeof *verdict->left_out)) != NULL;
+    for (uint32_t i = 0; i < verdict->left_out_count && good; i++)
+        good = move_text(codec, &verdict->left_out[i].name) &&
+               move_text(codec, &verdict->left_out[i].why);
+    return good;
+}
+
+bool verdict_move(struct verdict_codec *codec, struct verdict *verdict)
+{
+    uint32_t reason = verdict->reason, locked = verdict->locked;
+    const bool good = MOVE(codec, reason) && move_text(codec, &verdict->message) &&
+                      move_text(codec, &verdict->remedy) &&
+                      move_text(codec, &verdict->version) &&
+                      move_bytes(codec, &verdict->depends, DEPENDS_BYTES) &&
+                      MOVE(codec, locked) && MOVE(codec, verdict->ops) &&
+                      MOVE(codec, verdict->tested) && MOVE(codec, verdict->untested) &&
+                      MOVE(codec, verdict->microseconds) && move_devices(codec, verdict) &&
+                      move_withdrawn(codec, verdict) && move_forms(codec, verdict) &&
+                      move_left_out(codec, verdict);
+    verdict->reason = reason < REASON_COUNT ? (enum reason)reason : REASON_NONE;
+    verdict->locked = locked;
+    return good && reason < REASON_COUNT && locked <= 1;
+}
+
+/* ---- reading ---- */
+
+struct reader {
+    struct verdict_codec codec;
+    const unsigned char *bytes;
+    size_t left;
+};
+
+static bool read_bytes(struct verdict_codec *codec, void *to, size_t size)
+{
+    struct reader *reader = (struct reader *)codec;
+    if (size > reader->left)
         return false;
-    /* Counts each device before reading it, so that its allocations are freed on an error. */
-    while (verdict->device_count < count)
-        if (!get_device(reader, &verdict->devices[verdict->device_count++]))
-            return false;
+    memcpy(to, reader->bytes, size);
+    reader->bytes += size;
+    reader->left -= size;
     return true;
 }
 
-static bool get_form(struct reader *reader, uint32_t *op, int32_t dtype[MAX_OPERANDS])
+static bool form_valid(uint32_t op, const int32_t dtype[MAX_OPERANDS])
 {
-    bool good = get_u32(reader, op) && *op < HW_OP_COUNT &&
-                get(reader, dtype, MAX_OPERANDS * sizeof *dtype);
+    bool good = op < HW_OP_COUNT;
     for (int i = 0; i < MAX_OPERANDS && good; i++)
         good = dtype[i] >= 0 && dtype[i] < HW_DTYPE_END;
     return good;
 }
 
-static bool get_one_withdrawn(struct reader *reader, const struct verdict *verdict,
-                              struct withdrawn *withdrawn)
+static bool lists_valid(const struct verdict *verdict)
 {
-    if (!get_u32(reader, &withdrawn->device) ||
-        withdrawn->device >= verdict->device_count ||
-        !get_form(reader, &withdrawn->op, withdrawn->dtype) ||
-        !get_u32(reader, &withdrawn->slow) || withdrawn->slow > 1)
-        return false;
-    return get_text(reader, &withdrawn->why) && withdrawn->why;
-}
-
-static bool get_withdrawn(struct reader *reader, struct verdict *verdict)
-{
-    uint32_t count;
-    if (!get_u32(reader, &count) || count > VERDICT_WITHDRAWN ||
-        !(verdict->withdrawn = calloc((size_t)count + 1, sizeof *verdict->withdrawn)))
-        return false;
-    while (verdict->withdrawn_count < count)
-        if (!get_one_withdrawn(reader, verdict,
-                               &verdict->withdrawn[verdict->withdrawn_count++]))
-            return false;
-    return true;
-}
-
-static bool get_forms(struct reader *reader, struct verdict *verdict)
-{
-    uint32_t count;
-    if (!get_u32(reader, &count) || count > VERDICT_FORMS ||
-        (count && !verdict->device_count) ||
-        !(verdict->forms = calloc((size_t)count + 1, sizeof *verdict->forms)))
-        return false;
-    for (; verdict->form_count < count; verdict->form_count++) {
-        struct op_form *form = &verdict->forms[verdict->form_count];
-        if (!get_form(reader, &form->op, form->dtype))
-            return false;
+    bool good = true;
+    uint64_t left = 0;
+    for (uint32_t i = 0; i < verdict->device_count && good; i++) {
+        const struct hw_device_info *info = &verdict->devices[i].info;
+        good = info->size == sizeof *info && !device_fault(info);
     }
-    uint64_t sum = 0;
-    const size_t size = verdict_left_size(verdict);
-    if (!(verdict->left = malloc(size + 1)) || !get(reader, verdict->left, size))
-        return false;
-    for (size_t i = 0; i < size; i++)
-        sum += verdict->left[i];
-    return sum <= verdict->untested;
-}
-
-static bool get_left_out(struct reader *reader, struct verdict *verdict)
-{
-    uint32_t count;
-    if (!get_u32(reader, &count) || count > LEFT_OUT_MAX ||
-        !(verdict->left_out = calloc((size_t)count + 1, sizeof *verdict->left_out)))
-        return false;
-    while (verdict->left_out_count < count) {
-        struct left_out *one = &verdict->left_out[verdict->left_out_count++];
-        if (!get_text(reader, &one->name) || !one->name || !get_text(reader, &one->why) ||
-            !one->why)
-            return false;
+    for (uint32_t i = 0; i < verdict->withdrawn_count && good; i++) {
+        const struct withdrawn *one = &verdict->withdrawn[i];
+        good = one->device < verdict->device_count && form_valid(one->op, one->dtype) &&
+               one->slow <= 1 && one->why;
     }
-    return true;
+    for (uint32_t i = 0; i < verdict->form_count && good; i++)
+        good = form_valid(verdict->forms[i].op, verdict->forms[i].dtype);
+    for (size_t i = 0; i < verdict_left_size(verdict); i++)
+        left += verdict->left[i];
+    for (uint32_t i = 0; i < verdict->left_out_count && good; i++)
+        good = verdict->left_out[i].name && verdict->left_out[i].why;
+    return good && left <= verdict->untested;
 }
 
-static bool get_fields(struct reader *reader, struct verdict *verdict)
+static bool verdict_valid(const struct verdict *verdict)
 {
-    return get_reason(reader, &verdict->reason) && get_text(reader, &verdict->message) &&
-           get_text(reader, &verdict->remedy) && get_text(reader, &verdict->version) &&
-           get_long_text(reader, &verdict->depends, DEPENDS_BYTES) &&
-           get_flag(reader, &verdict->locked) && get_u64(reader, &verdict->ops) &&
+    return (verdict->device_count == 0) == (verdict->reason != REASON_NONE) &&
+           (verdict->version || verdict->reason) &&
            (HW_OP_COUNT == 64 || verdict->ops >> HW_OP_COUNT == 0) &&
-           get_u32(reader, &verdict->tested) && get_u32(reader, &verdict->untested) &&
-           get_u64(reader, &verdict->microseconds) && get_devices(reader, verdict) &&
-           get_withdrawn(reader, verdict) && get_forms(reader, verdict) &&
-           get_left_out(reader, verdict) && (verdict->version || verdict->reason) &&
-           (!verdict->reason || (verdict->message && verdict->remedy)) && !reader->left;
+           (!verdict->form_count || verdict->device_count) && lists_valid(verdict);
 }
 
 /* Whether the bytes have the length and the checksum that they state. */
@@ -218,7 +206,7 @@ static bool is_whole(const unsigned char *bytes, size_t size)
         return false;
     memcpy(&stated, bytes + sizeof verdict_magic, sizeof stated);
     memcpy(&sum, bytes + size - VERDICT_TAIL, sizeof sum);
-    return stated == size && sum == checksum(bytes, size - VERDICT_TAIL);
+    return stated == size && sum == hash_add(HASH_START, bytes, size - VERDICT_TAIL);
 }
 
 bool verdict_decode(struct verdict *verdict, const unsigned char *bytes, size_t size)
@@ -227,8 +215,10 @@ bool verdict_decode(struct verdict *verdict, const unsigned char *bytes, size_t 
     errno = 0;
     if (!is_whole(bytes, size))
         return false;
-    struct reader reader = { bytes + VERDICT_HEAD, size - VERDICT_FRAME };
-    if (get_fields(&reader, verdict))
+    struct reader reader = { { read_bytes, true },
+                             bytes + VERDICT_HEAD,
+                             size - VERDICT_FRAME };
+    if (verdict_move(&reader.codec, verdict) && !reader.left && verdict_valid(verdict))
         return true;
     const int error = errno;
     verdict_free(verdict);

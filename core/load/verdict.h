@@ -63,6 +63,16 @@ bool verdict_decode(struct verdict *verdict, const unsigned char *bytes, size_t 
 
 void verdict_free(struct verdict *verdict);
 
+/* Moves the fields of a verdict from bytes or to bytes; to bytes, it changes nothing in the
+ * verdict. False if they do not fit, if there are too many of them, or if memory runs out; the
+ * caller of a codec that reads then frees the verdict. */
+struct verdict_codec {
+    /* Moves one field. False if there are not so many bytes. */
+    bool (*move)(struct verdict_codec *codec, void *field, size_t size);
+    bool reads; /* from bytes */
+};
+bool verdict_move(struct verdict_codec *codec, struct verdict *verdict);
+
 /* Adds the result of a later test of one form on one device: the verdict `found` of hw-probe. Cases
  * for which memory ran out stay skipped. False if memory runs out or a limit is reached: then the
  * result is added only in part. */

@@ -30,16 +30,6 @@ const char *stage_name(enum stage stage)
     return names[stage];
 }
 
-bool reason_named(const char *code, enum reason *reason)
-{
-    for (int i = 0; i < REASON_COUNT; i++)
-        if (strcmp(reason_rows[i].code, code) == 0) {
-            *reason = (enum reason)i;
-            return true;
-        }
-    return false;
-}
-
 bool stop(struct candidate *candidate, enum reason reason, const char *format, ...)
 {
     char text[1024];

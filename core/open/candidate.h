@@ -41,8 +41,6 @@ struct reason_row {
 };
 extern const struct reason_row reason_rows[REASON_COUNT];
 const char *stage_name(enum stage stage);
-/* Finds a reason by its code; "" is REASON_NONE. False if there is none. */
-bool reason_named(const char *code, enum reason *reason);
 
 /* A device that a plugin found but hides, and why. */
 struct left_out {
