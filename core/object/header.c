@@ -20,33 +20,8 @@
 
 /* ---- this process ---- */
 
-#define NATIVE_BIG (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__)
-
-#if defined(_WIN32)
-#define NATIVE_FORMAT OBJECT_PE
-#elif defined(__MACH__)
-#define NATIVE_FORMAT OBJECT_MACHO
-#else
-#define NATIVE_FORMAT OBJECT_ELF
-#endif
-
-#if defined(__x86_64__)
-#define NATIVE_NUMBER 62
-#elif defined(__aarch64__)
-#define NATIVE_NUMBER 183
-#elif defined(__riscv)
-#define NATIVE_NUMBER 243
-#elif defined(__powerpc64__)
-#define NATIVE_NUMBER 21
-#elif defined(__s390x__)
-#define NATIVE_NUMBER 22
-#elif defined(__loongarch__)
-#define NATIVE_NUMBER 258
-#elif defined(__i386__)
-#define NATIVE_NUMBER 3
-#elif defined(__arm__)
-#define NATIVE_NUMBER 40
-#endif
+/* The header of the object file that this code is linked into; the linker defines it. */
+extern const ElfW(Ehdr) __ehdr_start __attribute__((visibility("hidden")));
 
 const char *elf_machine(uint32_t number)
 {
@@ -63,21 +38,37 @@ const char *elf_machine(uint32_t number)
     return NULL;
 }
 
-bool is_native_machine(const char *machine)
+const char *native_machine(void)
 {
-    return strcmp(machine, elf_machine(NATIVE_NUMBER)) == 0;
+    return elf_machine(__ehdr_start.e_machine);
+}
+
+/* Whether the file begins with the same magic, word size and byte order, and is for the same
+ * processor. */
+static bool starts_natively(const uint8_t start[20])
+{
+    return memcmp(start, __ehdr_start.e_ident, EI_DATA + 1) == 0 &&
+           memcmp(start + offsetof(ElfW(Ehdr), e_machine), &__ehdr_start.e_machine,
+                  sizeof __ehdr_start.e_machine) == 0;
+}
+
+bool header_is_native(int fd)
+{
+    uint8_t start[20];
+    return pread(fd, start, sizeof start, 0) == (ssize_t)sizeof start &&
+           starts_natively(start);
 }
 
 enum object_fault target_check(const struct target *target, char *why, size_t size)
 {
     const unsigned bits = 8 * sizeof(void *);
-    const char *here = elf_machine(NATIVE_NUMBER), *machines = target->machines;
+    const char *here = native_machine(), *machines = target->machines;
     if (!target->format)
         return OBJECT_GOOD;
-    if (target->format != NATIVE_FORMAT) {
+    if (target->format != OBJECT_ELF) {
         snprintf(why, size, "built for %s%s%s, not for %s on %s",
                  format_system(target->format), machines ? " on " : "",
-                 machines ? machines : "", format_system(NATIVE_FORMAT), here);
+                 machines ? machines : "", format_system(OBJECT_ELF), here);
         return OBJECT_WRONG_FORMAT;
     }
     if (!machines)
@@ -86,7 +77,7 @@ enum object_fault target_check(const struct target *target, char *why, size_t si
         snprintf(why, size, "built for %u bits (%s), not %u", target->bits, machines, bits);
         return OBJECT_WRONG_CLASS;
     }
-    if (target->big != NATIVE_BIG) {
+    if (target->big != (__ehdr_start.e_ident[EI_DATA] == ELFDATA2MSB)) {
         snprintf(why, size, "built for another byte order (%s)", machines);
         return OBJECT_WRONG_BYTE_ORDER;
     }
@@ -156,19 +147,6 @@ const char *describe_other(const uint8_t *start, size_t bytes, enum object_fault
     return "not an object file";
 }
 
-bool header_is_native(int fd)
-{
-    uint8_t start[20];
-    uint16_t machine;
-    if (pread(fd, start, sizeof start, 0) != (ssize_t)sizeof start)
-        return false;
-    memcpy(&machine, start + EI_NIDENT + 2, sizeof machine);
-    return memcmp(start, ELFMAG, SELFMAG) == 0 &&
-           start[EI_CLASS] == (sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32) &&
-           start[EI_DATA] == (NATIVE_BIG ? ELFDATA2MSB : ELFDATA2LSB) &&
-           machine == NATIVE_NUMBER;
-}
-
 /* ---- bytes of the file ---- */
 
 struct plugin_file {
@@ -181,7 +159,7 @@ struct plugin_file {
 };
 
 __attribute__((format(printf, 3, 4))) static enum object_fault
-refuse(struct plugin_file *file, enum object_fault fault, const char *format, ...)
+header_refuse(struct plugin_file *file, enum object_fault fault, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -190,14 +168,15 @@ refuse(struct plugin_file *file, enum object_fault fault, const char *format, ..
     return fault;
 }
 
-static enum object_fault truncated(struct plugin_file *file, const char *what)
+static enum object_fault truncated(struct plugin_file *file, const char *where)
 {
-    return refuse(file, OBJECT_TRUNCATED, "the file is truncated: it ends %s", what);
+    return header_refuse(file, OBJECT_TRUNCATED, "the file is truncated: it ends %s",
+                         where);
 }
 
 static enum object_fault malformed(struct plugin_file *file, const char *what)
 {
-    return refuse(file, OBJECT_MALFORMED, "the object file is damaged: %s", what);
+    return header_refuse(file, OBJECT_MALFORMED, "the object file is damaged: %s", what);
 }
 
 static bool has_bytes(const struct plugin_file *file, uint64_t offset, uint64_t bytes)
@@ -225,19 +204,6 @@ static bool file_read(struct plugin_file *file, uint64_t offset, void *to, size_
 
 /* ---- the header ---- */
 
-static enum object_fault check_type(struct plugin_file *file, uint16_t type)
-{
-    static const char *const what[] = { [ET_NONE] = "an object file without a type",
-                                        [ET_REL] = "an object file that was not linked",
-                                        [ET_EXEC] = "a program",
-                                        [ET_DYN] = "",
-                                        [ET_CORE] = "a core dump" };
-    if (type == ET_DYN)
-        return OBJECT_GOOD;
-    return refuse(file, OBJECT_NOT_SHARED, "%s, not a shared object",
-                  type <= ET_CORE ? what[type] : "an object file of unknown type");
-}
-
 /* The first bytes are in the byte order of the file, the other numbers then in this one's. */
 static enum object_fault check_target(struct plugin_file *file, const uint8_t *start)
 {
@@ -246,33 +212,32 @@ static enum object_fault check_target(struct plugin_file *file, const uint8_t *s
                                 : start[19] * 256u + start[18];
     const char *name = elf_machine(number);
     if (start[EI_CLASS] != ELFCLASS32 && start[EI_CLASS] != ELFCLASS64)
-        return refuse(file, OBJECT_WRONG_CLASS, "built for an unknown number of bits");
-    if (start[EI_DATA] != ELFDATA2LSB && start[EI_DATA] != ELFDATA2MSB)
-        return refuse(file, OBJECT_WRONG_BYTE_ORDER, "built for an unknown byte order");
+        return header_refuse(file, OBJECT_WRONG_CLASS,
+                             "built for an unknown number of bits");
+    if (!big && start[EI_DATA] != ELFDATA2LSB)
+        return header_refuse(file, OBJECT_WRONG_BYTE_ORDER,
+                             "built for an unknown byte order");
     if (start[EI_VERSION] != EV_CURRENT)
-        return refuse(file, OBJECT_MALFORMED, "its ELF version is unknown");
+        return header_refuse(file, OBJECT_MALFORMED, "its ELF version is unknown");
     const struct target target = { .format = OBJECT_ELF,
                                    .machines = name ? name : "another processor",
-                                   .here = number == NATIVE_NUMBER,
+                                   .here = number == __ehdr_start.e_machine,
                                    .bits = start[EI_CLASS] == ELFCLASS64 ? 64 : 32,
                                    .big = big };
     return target_check(&target, file->why, file->why_size);
 }
 
-/* Reads the header of an object for this system. The system's loader ignores sections, but their
- * table is at the end of the file: if it is missing, so may be the rest. */
-static enum object_fault read_header(struct plugin_file *file, ElfW(Ehdr) * header)
+/* The system's loader ignores sections, but their table is at the end of the file: if it is
+ * missing, so may be the rest. */
+static enum object_fault check_header(struct plugin_file *file, const ElfW(Ehdr) * header)
 {
-    uint8_t start[20];
-    if (!file_read(file, 0, start, sizeof start))
-        return truncated(file, "within its header");
-    enum object_fault fault = check_target(file, start);
-    if (fault)
-        return fault;
-    if (!file_read(file, 0, header, sizeof *header))
-        return truncated(file, "within its header");
-    if ((fault = check_type(file, header->e_type)))
-        return fault;
+    static const char *const kinds[] = { "an object file without a type",
+                                         "an object file that was not linked", "a program",
+                                         "", "a core dump" };
+    if (header->e_type != ET_DYN)
+        return header_refuse(file, OBJECT_NOT_SHARED, "%s, not a shared object",
+                             header->e_type <= ET_CORE ? kinds[header->e_type]
+                                                       : "an object file of unknown type");
     if (header->e_phentsize != sizeof(ElfW(Phdr)) || header->e_phnum == 0 ||
         header->e_phnum > MAX_SEGMENTS)
         return malformed(file, "its table of segments is invalid");
@@ -295,17 +260,17 @@ static enum object_fault keep_manifest(struct plugin_file *file, const uint8_t *
                                        size_t bytes)
 {
     if (file->header->manifest)
-        return refuse(file, OBJECT_TWO_MANIFESTS, "it has two manifests");
+        return header_refuse(file, OBJECT_TWO_MANIFESTS, "it has two manifests");
     if (!(file->header->manifest = malloc(bytes + 1)))
-        return refuse(file, OBJECT_NO_MEMORY, "out of memory");
+        return header_refuse(file, OBJECT_NO_MEMORY, "out of memory");
     memcpy(file->header->manifest, text, bytes);
     file->header->manifest_bytes = bytes;
     return OBJECT_GOOD;
 }
 
 /* Each name and text of a note begins at a multiple of `align` bytes. */
-static enum object_fault read_notes(struct plugin_file *file, const uint8_t *notes,
-                                    uint64_t bytes, unsigned align)
+static enum object_fault find_manifest(struct plugin_file *file, const uint8_t *notes,
+                                       uint64_t bytes, unsigned align)
 {
     enum object_fault fault = OBJECT_GOOD;
     ElfW(Nhdr) head;
@@ -323,109 +288,130 @@ static enum object_fault read_notes(struct plugin_file *file, const uint8_t *not
     return fault;
 }
 
-static enum object_fault read_note_segment(struct plugin_file *file,
-                                           const ElfW(Phdr) * segment)
+static enum object_fault read_notes(struct plugin_file *file, const ElfW(Phdr) * segment)
 {
-    if (!has_bytes(file, segment->p_offset, segment->p_filesz))
-        return truncated(file, "before its notes");
-    if (segment->p_filesz > MAX_NOTES)
+    const uint64_t bytes = segment->p_filesz;
+    if (has_bytes(file, segment->p_offset, bytes) && bytes > MAX_NOTES)
         return OBJECT_GOOD;
-    uint8_t *notes = malloc((size_t)segment->p_filesz + 1);
+    uint8_t *notes = malloc(bytes > MAX_NOTES ? 1 : (size_t)bytes + 1);
+    enum object_fault fault;
     if (!notes)
-        return refuse(file, OBJECT_NO_MEMORY, "out of memory");
-    const enum object_fault fault =
-        file_read(file, segment->p_offset, notes, (size_t)segment->p_filesz)
-            ? read_notes(file, notes, segment->p_filesz, segment->p_align == 8 ? 8 : 4)
-            : truncated(file, "before its notes");
+        fault = header_refuse(file, OBJECT_NO_MEMORY, "out of memory");
+    else if (!file_read(file, segment->p_offset, notes, (size_t)bytes))
+        fault = truncated(file, "before its notes");
+    else
+        fault = find_manifest(file, notes, bytes, segment->p_align == 8 ? 8 : 4);
     free(notes);
     return fault;
 }
 
-/* ---- the names of libraries and paths ---- */
+/* ---- the segments ---- */
 
-/* Whether there is a dollar sign in the dynamic strings, which are at this address. */
-static bool has_dollar(struct plugin_file *file, const ElfW(Phdr) * rows, unsigned count,
-                       const ElfW(Dyn) * strings, size_t bytes)
+struct segments {
+    ElfW(Phdr) rows[MAX_SEGMENTS];
+    unsigned count;
+};
+
+/* The first segment of this type whose bytes in the file include the address; or NULL. */
+static const ElfW(Phdr) *
+    segment_find(const struct segments *segments, uint32_t type, ElfW(Addr) address)
 {
-    const ElfW(Addr) at = strings->d_un.d_ptr;
-    unsigned i = 0;
-    while (i < count && (rows[i].p_type != PT_LOAD || at < rows[i].p_vaddr ||
-                         at - rows[i].p_vaddr >= rows[i].p_filesz))
-        i++;
-    char *text = i < count && bytes <= MAX_STRINGS ? malloc(bytes + 1) : NULL;
+    const ElfW(Phdr) *end = segments->rows + segments->count, *row = segments->rows;
+    while (row < end && (row->p_type != type || address - row->p_vaddr >= row->p_filesz))
+        row++;
+    return row < end ? row : NULL;
+}
+
+static bool has_dollar(struct plugin_file *file, const struct segments *segments,
+                       ElfW(Addr) address, size_t bytes)
+{
+    const ElfW(Phdr) *row = segment_find(segments, PT_LOAD, address);
+    char *text = row && bytes <= MAX_STRINGS ? malloc(bytes + 1) : NULL;
     const bool has =
-        !text || !file_read(file, rows[i].p_offset + (at - rows[i].p_vaddr), text, bytes) ||
+        !text || !file_read(file, row->p_offset + (address - row->p_vaddr), text, bytes) ||
         memchr(text, '$', bytes);
     free(text);
     return has;
 }
 
-/* Whether the paths and names of needed libraries may depend on the place of the file. */
-static bool is_beside(struct plugin_file *file, const ElfW(Phdr) * rows, unsigned count)
+/* Whether the paths and names of needed libraries may depend on the place of the file: there is a
+ * dollar sign in the dynamic strings. */
+static bool is_beside(struct plugin_file *file, const struct segments *segments)
 {
-    ElfW(Dyn) list[MAX_DYNAMIC], strings = { 0 };
+    ElfW(Dyn) list[MAX_DYNAMIC];
+    ElfW(Addr) strings = 0;
     size_t bytes = 0, entries = 0;
-    for (unsigned i = 0; i < count; i++)
-        if (rows[i].p_type == PT_DYNAMIC && rows[i].p_filesz <= sizeof list &&
-            file_read(file, rows[i].p_offset, list, (size_t)rows[i].p_filesz))
-            entries = (size_t)rows[i].p_filesz / sizeof *list;
+    for (unsigned i = 0; i < segments->count; i++) {
+        const ElfW(Phdr) *row = &segments->rows[i];
+        if (row->p_type == PT_DYNAMIC && row->p_filesz <= sizeof list &&
+            file_read(file, row->p_offset, list, (size_t)row->p_filesz))
+            entries = (size_t)row->p_filesz / sizeof *list;
+    }
     for (size_t i = 0; i < entries && list[i].d_tag != DT_NULL; i++)
         if (list[i].d_tag == DT_STRTAB)
-            strings = list[i];
+            strings = list[i].d_un.d_ptr;
         else if (list[i].d_tag == DT_STRSZ)
             bytes = (size_t)list[i].d_un.d_val;
-    return !entries || has_dollar(file, rows, count, &strings, bytes);
+    return !entries || has_dollar(file, segments, strings, bytes);
 }
 
 /* Touching mapped memory beyond the end of the file would end the process (SIGBUS). */
-static enum object_fault read_segments(struct plugin_file *file, const ElfW(Ehdr) * header)
+static enum object_fault check_segments(struct plugin_file *file,
+                                        const struct segments *segments)
 {
-    ElfW(Phdr) rows[MAX_SEGMENTS];
     enum object_fault fault = OBJECT_GOOD;
-    bool has[PT_INTERP + 1] = { false };
-    if (!file_read(file, header->e_phoff, rows, header->e_phnum * sizeof *rows))
-        return truncated(file, "before its table of segments");
-    for (unsigned i = 0; i < header->e_phnum && !fault; i++) {
-        if (rows[i].p_type <= PT_INTERP)
-            has[rows[i].p_type] = true;
-        if (rows[i].p_type == PT_NOTE)
-            fault = read_note_segment(file, &rows[i]);
-        else if (rows[i].p_type == PT_LOAD &&
-                 !has_bytes(file, rows[i].p_offset, rows[i].p_filesz))
+    bool is_program = false;
+    for (unsigned i = 0; i < segments->count && !fault; i++) {
+        const ElfW(Phdr) *row = &segments->rows[i];
+        is_program = is_program || row->p_type == PT_INTERP;
+        if (row->p_type == PT_NOTE)
+            fault = read_notes(file, row);
+        else if (row->p_type == PT_LOAD && !has_bytes(file, row->p_offset, row->p_filesz))
             fault = truncated(file, "before its segments");
     }
-    if (!fault && (!has[PT_LOAD] || !has[PT_DYNAMIC]))
-        return malformed(file, "it must have segments to load and one dynamic section");
-    if (!fault && has[PT_INTERP] && !file->header->manifest)
-        return refuse(file, OBJECT_NOT_SHARED, "a program, not a shared object");
-    file->header->beside = fault || is_beside(file, rows, header->e_phnum);
+    if (!fault && is_program && !file->header->manifest)
+        return header_refuse(file, OBJECT_NOT_SHARED, "a program, not a shared object");
     return fault;
 }
 
-static enum object_fault read_object(struct plugin_file *file)
+static enum object_fault read_object(struct plugin_file *file, const uint8_t start[20])
 {
     ElfW(Ehdr) header;
-    const enum object_fault fault = read_header(file, &header);
-    return fault ? fault : read_segments(file, &header);
+    struct segments segments;
+    enum object_fault fault = check_target(file, start);
+    if (fault)
+        return fault;
+    if (!file_read(file, 0, &header, sizeof header))
+        return truncated(file, "within its header");
+    if ((fault = check_header(file, &header)))
+        return fault;
+    segments.count = header.e_phnum;
+    if (!file_read(file, header.e_phoff, segments.rows,
+                   segments.count * sizeof *segments.rows))
+        return truncated(file, "before its table of segments");
+    fault = check_segments(file, &segments);
+    file->header->beside = fault || is_beside(file, &segments);
+    return fault;
 }
 
 static enum object_fault read_plugin(struct plugin_file *file)
 {
-    uint8_t start[16] = { 0 };
+    uint8_t start[20] = { 0 };
     const size_t bytes = file->bytes < sizeof start ? (size_t)file->bytes : sizeof start;
     enum object_fault fault;
     struct target target = { 0 };
     if (bytes == 0)
-        return refuse(file, OBJECT_EMPTY, "the file is empty");
+        return header_refuse(file, OBJECT_EMPTY, "the file is empty");
     if (!file_read(file, 0, start, bytes))
         return truncated(file, "within its header");
     target.format = format_of(start, bytes, &target.big);
     if (target.format == OBJECT_ELF)
-        return read_object(file);
+        return bytes < sizeof start ? truncated(file, "within its header")
+                                    : read_object(file, start);
     if (target.format)
         return target_check(&target, file->why, file->why_size);
     const char *words = describe_other(start, bytes, &fault);
-    return refuse(file, fault, "%s", words);
+    return header_refuse(file, fault, "%s", words);
 }
 
 enum object_fault header_read(int fd, uint64_t bytes, struct header *header, char *why,
@@ -437,6 +423,7 @@ enum object_fault header_read(int fd, uint64_t bytes, struct header *header, cha
     *header = (struct header){ 0 };
     const enum object_fault fault = read_plugin(&file);
     if (fault && file.error)
-        return refuse(&file, OBJECT_UNREADABLE, "cannot be read: %s", strerror(file.error));
+        return header_refuse(&file, OBJECT_UNREADABLE, "cannot be read: %s",
+                             strerror(file.error));
     return fault;
 }

@@ -68,7 +68,8 @@ struct target {
 /* Whether an object is for this process. Returns OBJECT_GOOD, or OBJECT_WRONG_... with a
  * description in `why`. */
 enum object_fault target_check(const struct target *target, char *why, size_t size);
-bool is_native_machine(const char *machine);
+/* The name of the processor of this process. */
+const char *native_machine(void);
 
 /* Whether the file begins like an object file for this machine. The system skips other files when
  * it searches for a library. */

@@ -81,7 +81,7 @@ const char *object_machines(const struct object *object, char *text, size_t size
 static bool runs_here(const struct object *object)
 {
     for (uint32_t i = 0; i < object->machine_count; i++)
-        if (is_native_machine(object->machines[i]))
+        if (strcmp(object->machines[i], native_machine()) == 0)
             return true;
     return false;
 }
