@@ -602,9 +602,9 @@ static void packed_weights(void **state)
     const float expected[6] = { 9, 12, 15, 19, 26, 33 };
     assert_memory_equal(got, expected, sizeof got);
     /* Packed weights can be used only whole, as weights, and only on their device. */
-    fails(HW_INVALID, "x is packed",
+    fails(HW_INVALID, "x (f32 [2, 3]): it is packed",
           hw_silu(w.on_near, &(struct hw_silu){ .x = packed, .y = tb }));
-    fails(HW_INVALID, "a is packed",
+    fails(HW_INVALID, "it is packed",
           hw_matmul(w.on_near, &(struct hw_matmul){ .a = packed, .b = tb, .c = c }));
     fails(HW_INVALID, "packed", hw_tensor_slice(&slice, &packed, 0, 0, 1));
     fails(HW_INVALID, "packed", hw_tensor_pack(w.on_near, &packed, &slice));

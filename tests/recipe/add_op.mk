@@ -3,7 +3,7 @@
 # else it does not find does not count.
 .RECIPEPREFIX = >
 CFLAGS = -std=c11 -D_POSIX_C_SOURCE=200809L -O0 -Wall -Wextra -Werror -fPIC -MMD
-CFLAGS += -Iinclude -Icore -Iverify -Ikernels -Iplugins -Iplugins/cpu -Itools -Itools/bench
+CFLAGS += -Iinclude -Icore -Iverify -Ikernels -Iplugins -Iplugins/cpu -Itools -Itools/bench -Itests/fixtures
 CFLAGS += -DACT=f32 -DWGT=f32 -DFORM_PLAIN -DTABLE=portable_f32_f32_base # for kernels/portable.c
 LINKED := $(wildcard verify/oracle*.c) verify/build.c verify/case.c verify/close.c \
     $(wildcard plugins/common/lower*.c) plugins/common/rows.c
