@@ -8,7 +8,7 @@
 #include "call/queue.h"
 #include "memory/device.h"
 #include "route/cost_route.h"
-#include "route/pending.h"
+#include "route/stage.h"
 
 #include <stdlib.h>
 

@@ -14,9 +14,9 @@
 #include "call/seen.h"
 #include "memory/device.h"
 #include "route/cost_route.h"
-#include "route/pending.h"
 #include "route/scratch.h"
 #include "route/shadow.h"
+#include "route/stage.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,7 +78,6 @@ static void queue_free(struct hw_queue *queue)
 {
     shadow_end(queue);
     free(queue->error_text);
-    free(queue->busy_memory);
     free(queue);
 }
 

@@ -101,11 +101,9 @@ struct hw_queue {
     struct buffer *idle; /* device scratch memory that can be reused in the queue's order */
     struct buffer *busy; /* freed when the queue has completed */
     uint64_t busy_bytes;
-    void **busy_memory; /* from malloc(); freed likewise */
-    uint32_t busy_count;
     struct pending_write *pending;
     struct shadow *shadow; /* route/shadow.c; NULL: no call is compared */
-    /* route/cost_route.c */
+    /* route/cost.c */
     const char *stays;    /* why no call is routed elsewhere; NULL: calls may be routed */
     bool strict;          /* queue_be_strict() was called */
     bool in_graph;        /* a graph is being launched */

@@ -9,6 +9,26 @@
 #include "call/queue.h"
 #include "memory/device.h"
 
+/* ---- contiguous copies ---- */
+
+uint64_t dense_bytes(const struct hw_tensor *tensor)
+{
+    struct hw_tensor t = *tensor;
+    uint64_t bytes;
+    return make_dense(&t, tensor, &bytes) ? bytes : UINT64_MAX;
+}
+
+struct hw_tensor dense_at(const struct hw_tensor *tensor, struct hw_buffer *buffer,
+                          void *memory)
+{
+    struct hw_tensor t = *tensor;
+    make_dense(&t, tensor, &(uint64_t){ 0 });
+    t.buffer = buffer;
+    t.data = buffer ? NULL : memory;
+    t.offset = 0;
+    return t;
+}
+
 /* ---- rows ---- */
 
 /* Two tensors of the same extents, seen as a run of bytes repeated along at most four axes. */
@@ -18,7 +38,7 @@ struct walk {
     int64_t n[HW_MAX_RANK], a[HW_MAX_RANK], b[HW_MAX_RANK]; /* innermost first */
 };
 
-static int64_t steps(const struct hw_tensor *t, int axis)
+static int64_t axis_steps(const struct hw_tensor *t, int axis)
 {
     return axis == t->rank - 1 ? t->extent[axis] / hw_dtype_block(t->dtype)
                                : t->extent[axis];
@@ -32,7 +52,7 @@ static struct walk walk_of(const struct hw_tensor *a, const struct hw_tensor *b)
         return w; /* an empty tensor: strides do not matter */
     w.run = (uint64_t)hw_dtype_bytes(a->dtype);
     for (int i = a->rank - 1; i >= 0; i--) {
-        const int64_t n = steps(a, i), sa = a->stride[i], sb = b->stride[i];
+        const int64_t n = axis_steps(a, i), sa = a->stride[i], sb = b->stride[i];
         if (n == 1 || (sa == 0 && sb == 0))
             continue;
         if (w.axes == 0 && (uint64_t)sa == w.run && (uint64_t)sb == w.run) {
@@ -71,61 +91,83 @@ uint64_t move_count(const struct hw_tensor *a, const struct hw_tensor *b)
     return calls;
 }
 
-/* Moves one piece: the bytes, rows and pitches of `piece`, from `b` to `a`. */
-typedef enum hw_status move_fn(void *user, uint64_t a, uint64_t b,
-                               const struct hw_transfer *piece);
+/* ---- pieces ---- */
 
-static enum hw_status each_move(const struct hw_tensor *a, const struct hw_tensor *b,
-                                move_fn *fn, void *user)
+/* A transfer of what lies this far behind. */
+static struct hw_transfer transfer_behind(const struct hw_transfer *first, uint64_t dst,
+                                          uint64_t src)
 {
-    const struct walk w = walk_of(a, b);
-    const int first = axes_at_once(&w);
-    const struct hw_transfer piece = { .bytes = w.run,
-                                       .rows = first ? (uint64_t)w.n[0] : 1,
-                                       .dst_pitch = first ? (uint64_t)w.a[0] : w.run,
-                                       .src_pitch = first ? (uint64_t)w.b[0] : w.run };
-    int64_t at[HW_MAX_RANK + 1] = { 0 };
-    uint64_t a_at = 0, b_at = 0;
-    while (w.run) {
-        enum hw_status status = fn(user, a_at, b_at, &piece);
-        if (status)
-            return status;
-        int i = first;
-        for (; i < w.axes; i++) {
-            a_at += (uint64_t)w.a[i];
-            b_at += (uint64_t)w.b[i];
-            if (++at[i] < w.n[i])
-                break;
-            at[i] = 0;
-            a_at -= (uint64_t)w.a[i] * (uint64_t)w.n[i];
-            b_at -= (uint64_t)w.b[i] * (uint64_t)w.n[i];
-        }
-        if (i == w.axes)
-            break;
-    }
-    return HW_OK;
+    struct hw_transfer t = *first;
+    if (t.dst)
+        t.dst_offset += dst;
+    else
+        t.dst_host = (char *)t.dst_host + dst;
+    if (t.src)
+        t.src_offset += src;
+    else
+        t.src_host = (const char *)t.src_host + src;
+    return t;
 }
 
-/* ---- by the host ---- */
+static enum hw_status move_piece(struct hw_queue *queue, const struct hw_transfer *t)
+{
+    struct hw_device *device = queue->device;
+    plugin_message_clear();
+    const int32_t answer = device->plugin->table.transfer(queue->impl, t);
+    /* With two devices, HW_LOST does not say which one is lost: see copy_by_peer() in copy.c. */
+    const bool two = t->dst && t->src && t->dst->device != t->src->device;
+    const enum hw_status status = two && answer ? plugin_failed(answer)
+                                                : device_result(device, answer);
+    return status ? fail_in(status, "transfer of %llu bytes on %s: ",
+                            (unsigned long long)(t->bytes * t->rows), device->name)
+                  : HW_OK;
+}
 
-struct addresses {
-    char *dst;
-    const char *src;
+/* A position in a walk. */
+struct piece {
+    int64_t at[HW_MAX_RANK];
+    uint64_t a, b; /* bytes from the first piece */
 };
 
-static enum hw_status move_here(void *user, uint64_t dst, uint64_t src,
-                                const struct hw_transfer *piece)
+/* Goes on to the next piece; false if there is none. Axes before `axis` are inside a piece. */
+static bool piece_next(const struct walk *w, int axis, struct piece *piece)
 {
-    const struct addresses *at = user;
-    hw_transfer_host(piece, at->dst + dst, at->src + src);
-    return HW_OK;
+    for (int i = axis; i < w->axes; i++) {
+        piece->a += (uint64_t)w->a[i];
+        piece->b += (uint64_t)w->b[i];
+        if (++piece->at[i] < w->n[i])
+            return true;
+        piece->at[i] = 0;
+        piece->a -= (uint64_t)w->a[i] * (uint64_t)w->n[i];
+        piece->b -= (uint64_t)w->b[i] * (uint64_t)w->n[i];
+    }
+    return false;
 }
 
-void host_move(const struct hw_tensor *dst, const struct hw_tensor *src)
+/* Moves all pieces; `begin` says where the first one lies: in the queue's order by the plugin;
+ * without a queue, at once by the host. */
+static enum hw_status move_pieces(struct hw_queue *queue, const struct walk *w,
+                                  struct hw_transfer begin)
 {
-    struct addresses at = { hw_tensor_address(dst), hw_tensor_address(src) };
-    each_move(dst, src, move_here, &at);
+    const int first = axes_at_once(w);
+    struct piece piece = { .a = 0 };
+    enum hw_status status = HW_OK;
+    begin.size = sizeof begin;
+    begin.bytes = w->run;
+    begin.rows = first ? (uint64_t)w->n[0] : 1;
+    begin.dst_pitch = first ? (uint64_t)w->a[0] : w->run;
+    begin.src_pitch = first ? (uint64_t)w->b[0] : w->run;
+    for (bool any = w->run; any && !status; any = piece_next(w, first, &piece)) {
+        const struct hw_transfer t = transfer_behind(&begin, piece.a, piece.b);
+        if (queue)
+            status = move_piece(queue, &t);
+        else
+            hw_transfer_host(&t, t.dst_host, t.src_host);
+    }
+    return status;
 }
+
+/* ---- tensors ---- */
 
 bool host_view(const struct hw_tensor *tensor, struct hw_tensor *view)
 {
@@ -139,51 +181,24 @@ bool host_view(const struct hw_tensor *tensor, struct hw_tensor *view)
     return true;
 }
 
-/* ---- by the plugin ---- */
-
-struct places {
-    struct hw_queue *queue;
-    struct hw_transfer transfer; /* of the first byte */
-};
-
-static enum hw_status transfer_piece(void *user, uint64_t dst, uint64_t src,
-                                     const struct hw_transfer *piece)
+void host_move(const struct hw_tensor *dst, const struct hw_tensor *src)
 {
-    const struct places *p = user;
-    struct hw_transfer t = p->transfer;
-    t.bytes = piece->bytes;
-    t.rows = piece->rows;
-    t.dst_pitch = piece->dst_pitch;
-    t.src_pitch = piece->src_pitch;
-    if (t.dst)
-        t.dst_offset += dst;
-    else
-        t.dst_host = (char *)t.dst_host + dst;
-    if (t.src)
-        t.src_offset += src;
-    else
-        t.src_host = (const char *)t.src_host + src;
-    plugin_message_clear();
-    struct hw_device *device = p->queue->device;
-    const int32_t answer = device->plugin->table.transfer(p->queue->impl, &t);
-    /* With two devices, HW_LOST does not say which one is lost: see peer() in copy.c. */
-    const bool two = t.dst && t.src && t.dst->device != t.src->device;
-    const enum hw_status status = two && answer ? plugin_failed(answer)
-                                                : device_result(device, answer);
-    return status ? fail_in(status, "transfer of %llu bytes on %s: ",
-                            (unsigned long long)(t.bytes * t.rows), device->name)
-                  : HW_OK;
+    const struct walk w = walk_of(dst, src);
+    move_pieces(NULL, &w,
+                (struct hw_transfer){ .dst_host = hw_tensor_address(dst),
+                                      .src_host = hw_tensor_address(src) });
 }
 
 enum hw_status queue_move(struct hw_queue *queue, const struct hw_tensor *dst,
                           const struct hw_tensor *src)
 {
-    struct places p = { .queue = queue, .transfer = { .size = sizeof p.transfer } };
-    p.transfer.dst = dst->buffer;
-    p.transfer.dst_offset = dst->buffer ? dst->offset : 0;
-    p.transfer.dst_host = dst->buffer ? NULL : (char *)dst->data + dst->offset;
-    p.transfer.src = src->buffer;
-    p.transfer.src_offset = src->buffer ? src->offset : 0;
-    p.transfer.src_host = src->buffer ? NULL : (const char *)src->data + src->offset;
-    return each_move(dst, src, transfer_piece, &p);
+    const struct walk w = walk_of(dst, src);
+    return move_pieces(
+        queue, &w,
+        (struct hw_transfer){ .dst = dst->buffer,
+                              .dst_offset = dst->buffer ? dst->offset : 0,
+                              .dst_host = dst->buffer ? NULL : hw_tensor_address(dst),
+                              .src = src->buffer,
+                              .src_offset = src->buffer ? src->offset : 0,
+                              .src_host = src->buffer ? NULL : hw_tensor_address(src) });
 }

@@ -5,6 +5,14 @@
 
 #include "core.h"
 
+/* The bytes of the elements, with repeated axes (stride 0) once; UINT64_MAX if there are too
+ * many. */
+uint64_t dense_bytes(const struct hw_tensor *tensor);
+/* Describes these bytes as contiguous, at the start of `buffer`; if that is NULL, of `memory`. */
+struct hw_tensor dense_at(const struct hw_tensor *tensor, struct hw_buffer *buffer,
+                          void *memory);
+/* Moving a tensor in more pieces than this takes longer than gathering it in pinned memory. */
+#define DIRECT_RUNS 16
 /* The number of the plugin's transfers that moving one tensor to another takes. Both have the same
  * extents and dtype. */
 uint64_t move_count(const struct hw_tensor *a, const struct hw_tensor *b);

@@ -14,7 +14,7 @@
 #include "memory/device.h"
 #include "route/cost.h"
 #include "route/fallback.h"
-#include "route/pending.h"
+#include "route/stage.h"
 #include "route/support.h"
 
 #include <string.h>

@@ -13,6 +13,7 @@
 #include "call/queue.h"
 #include "memory/buffer.h"
 #include "memory/device.h"
+#include "memory/transfer.h"
 #include "route/cost_route.h"
 #include "route/fallback.h"
 #include "route/op_state.h"
@@ -39,7 +40,7 @@ static bool is_shared(const struct buffer *scratch)
     return scratch->base.flags & HW_BUFFER_PINNED;
 }
 
-static enum hw_status copy_view(struct call *call, const struct hw_tensor *dst,
+static enum hw_status view_copy(struct call *call, const struct hw_tensor *dst,
                                 const struct hw_tensor *src, const struct hw_tensor *dense)
 {
     struct hw_queue *queue = call->queue;
@@ -55,30 +56,27 @@ static enum hw_status copy_view(struct call *call, const struct hw_tensor *dst,
 
 /* Makes a contiguous replacement in scratch memory, with the operand's contents if the op
  * reads them. */
-static enum hw_status replace(struct call *call, uint32_t index)
+static enum hw_status operand_replace(struct call *call, uint32_t index)
 {
     const struct operand_row *operand = &op_rows[call->op].operands[index];
     const struct hw_tensor *t = operand_at(&call->whole, operand);
     struct hw_tensor *dense = operand_in(&call->args, operand);
-    uint64_t bytes;
     struct buffer **scratch = &call->scratch[index];
-    enum hw_status status = dense_like(t, operand->name, dense, &bytes);
-    if (!status && call->shares)
+    enum hw_status status = HW_OK;
+    if (call->shares)
         status = stage_shared(call->queue, call->op, operand->role, t, scratch);
     if (!status && !*scratch)
-        status = scratch_take(call->queue, bytes, 0, scratch);
+        status = scratch_take(call->queue, dense_bytes(t), 0, scratch);
     if (status)
         return status;
-    dense->buffer = &(*scratch)->base;
-    dense->data = NULL;
-    dense->offset = 0;
+    *dense = dense_at(t, &(*scratch)->base, NULL);
     if (is_shared(*scratch) || !role_reads(operand->role))
         return HW_OK;
     return must_stage(call->queue->device, t) ? stage_in(call->queue, call->op, dense, t)
-                                              : copy_view(call, dense, t, dense);
+                                              : view_copy(call, dense, t, dense);
 }
 
-static enum hw_status replace_all(struct call *call)
+static enum hw_status call_replace(struct call *call)
 {
     const struct op_row *row = &op_rows[call->op];
     enum hw_status status = HW_OK;
@@ -88,12 +86,12 @@ static enum hw_status replace_all(struct call *call)
         straighten_empty(call->op, operand_in(&call->args, &row->operands[i]));
         if (must_replace(call->queue->device, call->op,
                          operand_at(&call->whole, &row->operands[i])))
-            status = replace(call, i);
+            status = operand_replace(call, i);
     }
     return status;
 }
 
-static enum hw_status write_back(struct call *call)
+static enum hw_status call_write_back(struct call *call)
 {
     const struct op_row *row = &op_rows[call->op];
     enum hw_status status = HW_OK;
@@ -106,13 +104,13 @@ static enum hw_status write_back(struct call *call)
                      ? stage_back(call->queue, call->op, t, call->scratch[i])
                  : must_stage(call->queue->device, t)
                      ? stage_out(call->queue, call->op, t, dense)
-                     : copy_view(call, t, dense, dense);
+                     : view_copy(call, t, dense, dense);
     }
     return status;
 }
 
 /* Copying views uses the copy op, which may still be untested. */
-static enum hw_status admit_copies(const struct call *call)
+static enum hw_status call_admit_copies(const struct call *call)
 {
     const struct op_row *row = &op_rows[call->op];
     struct hw_device *device = call->queue->device;
@@ -130,9 +128,9 @@ static enum hw_status admit_copies(const struct call *call)
 static enum hw_status call_routed(struct call *call, const void *given)
 {
     struct hw_queue *queue = call->queue;
-    enum hw_status status = admit_copies(call);
+    enum hw_status status = call_admit_copies(call);
     if (!status)
-        status = replace_all(call);
+        status = call_replace(call);
     if (status == HW_UNSUPPORTED)
         return fall_back(queue, call->op, given, status);
     if (status)
@@ -140,14 +138,14 @@ static enum hw_status call_routed(struct call *call, const void *given)
     int32_t answer = plugin_call(queue, call->op, &call->args);
     if (answer)
         return submit_failed(queue, call->op, given, answer);
-    if (!(status = write_back(call)))
+    if (!(status = call_write_back(call)))
         count(&queue->calls[call->op].calls, 1);
     return status;
 }
 
 /* An op that no device may compute is refused when it is recorded, not at each launch. */
-static enum hw_status record(struct hw_queue *queue, uint32_t op, const void *args,
-                             uint32_t traits)
+static enum hw_status call_record(struct hw_queue *queue, uint32_t op, const void *args,
+                                  uint32_t traits)
 {
     union any_op as;
     enum hw_status status = traits & TRAIT_EMPTY
@@ -162,7 +160,7 @@ enum hw_status route(struct hw_queue *queue, uint32_t op, const void *args, uint
 {
     struct call call = { .queue = queue, .op = op };
     if (queue->recording)
-        return record(queue, op, args, traits);
+        return call_record(queue, op, args, traits);
     if (traits & TRAIT_EMPTY) {
         count(&queue->calls[op].calls, 1);
         return HW_OK;

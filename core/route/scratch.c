@@ -31,17 +31,6 @@ enum hw_status scratch_take(struct hw_queue *queue, uint64_t bytes, uint32_t fla
 /* With more host memory than this in flight, the queue is waited for. */
 #define BUSY_BYTES (UINT64_C(64) << 20)
 
-/* Keeps `memory` until the queue has completed; false if out of memory. */
-static bool keep_busy(struct hw_queue *queue, void *memory)
-{
-    void **list = realloc(queue->busy_memory, (queue->busy_count + 1) * sizeof *list);
-    if (!list)
-        return false;
-    queue->busy_memory = list;
-    list[queue->busy_count++] = memory;
-    return true;
-}
-
 void queue_free_later(struct hw_queue *queue, struct buffer *buffer)
 {
     buffer->next = queue->busy;
@@ -76,30 +65,7 @@ struct buffer *scratch_pinned(struct hw_queue *queue, uint64_t bytes)
     return NULL;
 }
 
-void *scratch_host(struct hw_queue *queue, uint64_t bytes, struct hw_buffer **pinned)
-{
-    struct buffer *buffer = scratch_pinned(queue, bytes);
-    *pinned = NULL;
-    if (buffer) {
-        scratch_give(queue, buffer);
-        *pinned = &buffer->base;
-        return buffer->base.host;
-    }
-    void *memory = malloc(bytes ? (size_t)bytes : 1);
-    if (memory && !keep_busy(queue, memory)) {
-        free(memory);
-        memory = NULL;
-    }
-    if (!memory) {
-        fail(HW_NO_MEMORY, "out of memory for %llu bytes to stage a tensor in",
-             (unsigned long long)bytes);
-        return NULL;
-    }
-    queue->busy_bytes += bytes;
-    return memory;
-}
-
-static void drop_list(struct buffer **list)
+static void buffers_drop(struct buffer **list)
 {
     while (*list) {
         struct buffer *buffer = *list;
@@ -111,11 +77,9 @@ static void drop_list(struct buffer **list)
 /* Call this when the queue has completed or never will. */
 void scratch_release(struct hw_queue *queue)
 {
-    drop_list(&queue->idle);
-    drop_list(&queue->busy);
+    buffers_drop(&queue->idle);
+    buffers_drop(&queue->busy);
     pool_passed(queue->device->pool, queue);
-    while (queue->busy_count)
-        free(queue->busy_memory[--queue->busy_count]);
     queue->busy_bytes = 0;
 }
 
@@ -123,7 +87,7 @@ void scratch_release(struct hw_queue *queue)
 
 /* Records an event after the buffer's last use; false if the plugin has no events, or
  * fails. */
-static bool mark(struct buffer *buffer, struct hw_queue *queue)
+static bool buffer_mark(struct buffer *buffer, struct hw_queue *queue)
 {
     const struct hw_plugin *table = &queue->device->plugin->table;
     if (buffer->owner != queue->device ||
@@ -155,7 +119,7 @@ void hw_buffer_free_after(struct hw_buffer *base, struct hw_queue *queue)
     /* A plugin without events is not an error. */
     const struct saved_message saved = message_save();
     buffer_unlist(buffer);
-    if (mark(buffer, queue))
+    if (buffer_mark(buffer, queue))
         pool_give_after(buffer->owner->pool, buffer);
     else
         queue_free_later(queue, buffer);

@@ -15,10 +15,6 @@ void scratch_give(struct hw_queue *queue, struct buffer *buffer);
 void queue_free_later(struct hw_queue *queue, struct buffer *buffer);
 /* Pinned host memory, for scratch_give(); NULL if there is none. */
 struct buffer *scratch_pinned(struct hw_queue *queue, uint64_t bytes);
-/* Host memory that is freed when the queue has completed; NULL if out of memory. If `*pinned` is
- * not NULL, the memory belongs to that buffer. */
-void *scratch_host(struct hw_queue *queue, uint64_t bytes, struct hw_buffer **pinned);
-
 /* Frees all scratch memory: the queue has completed or never will. */
 void scratch_release(struct hw_queue *queue);
 

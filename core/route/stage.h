@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* stage.h - copies host tensors to a device that cannot access them, and back. */
+/* stage.h - copies host tensors to a device that cannot access them, and back: at once, in the
+ * queue's order, or when the queue is waited for. */
 #ifndef HW_ROUTE_STAGE_H
 #define HW_ROUTE_STAGE_H
 
@@ -20,9 +21,19 @@ bool stage_shares(const struct hw_device *device, uint32_t op, const void *args)
  * scratch_give() after the op. `*buffer` is NULL if the operand must be transferred. */
 enum hw_status stage_shared(struct hw_queue *queue, uint32_t op, enum hw_role role,
                             const struct hw_tensor *host, struct buffer **buffer);
-/* Copies a result from this memory to `host`, by the next wait at the latest; see
- * pending_in_order(). */
+/* Copies a result from this memory to `host`, by the next wait at the latest. NULL: the device
+ * writes `host` itself. */
 enum hw_status stage_back(struct hw_queue *queue, uint32_t op, const struct hw_tensor *host,
                           struct buffer *shared);
+
+/* ---- host tensors that the queue still has to write ---- */
+
+/* Whether the queue still has to write any of these bytes. */
+bool pending_overlaps(const struct hw_queue *queue, const struct hw_tensor *host);
+/* Performs the copies that the host still has to make, in the queue's order: later work of the
+ * queue sees the results. */
+enum hw_status pending_in_order(struct hw_queue *queue);
+/* Performs the writes if the queue has `completed`; empties the list in either case. */
+void pending_finish(struct hw_queue *queue, bool completed);
 
 #endif

@@ -8,6 +8,7 @@
 #include "call/check.h"
 #include "call/layout.h"
 #include "memory/device.h"
+#include "memory/transfer.h"
 #include "route/op_state.h"
 
 #include <string.h>
@@ -48,16 +49,6 @@ bool must_replace(const struct hw_device *device, uint32_t op, const struct hw_t
     return must_stage(device, t) || (op != HW_OP_COPY && innermost_strided(t));
 }
 
-/* Describes the same elements, contiguous. */
-enum hw_status dense_like(const struct hw_tensor *t, const char *name,
-                          struct hw_tensor *dense, uint64_t *bytes)
-{
-    *dense = *t;
-    return make_dense(dense, t, bytes)
-               ? HW_OK
-               : fail(HW_NO_MEMORY, "%s has more than 2^63 bytes", name);
-}
-
 /* An empty operand needs no copy, and plugins need not handle its strides. */
 void straighten_empty(uint32_t op, struct hw_tensor *t)
 {
@@ -66,7 +57,8 @@ void straighten_empty(uint32_t op, struct hw_tensor *t)
 }
 
 /* The tensor with each repeated axis once. */
-static struct hw_tensor once(const struct hw_tensor *t, const struct hw_tensor *dense)
+static struct hw_tensor tensor_once(const struct hw_tensor *t,
+                                    const struct hw_tensor *dense)
 {
     struct hw_tensor u = *t;
     for (int i = 0; i < u.rank - 1; i++)
@@ -78,14 +70,17 @@ static struct hw_tensor once(const struct hw_tensor *t, const struct hw_tensor *
 struct hw_copy copy_of_view(const struct hw_tensor *dst, const struct hw_tensor *src,
                             const struct hw_tensor *dense)
 {
-    return (struct hw_copy){ .src = once(src, dense), .dst = once(dst, dense) };
+    return (struct hw_copy){ .src = tensor_once(src, dense),
+                             .dst = tensor_once(dst, dense) };
 }
 
 /* ---- support by the device ---- */
 
 /* Whether the device can copy a view to contiguous memory, and back if the op writes it. */
-static enum hw_status can_copy(struct hw_device *device, const struct operand_row *operand,
-                               const struct hw_tensor *view, const struct hw_tensor *dense)
+static enum hw_status view_supported(struct hw_device *device,
+                                     const struct operand_row *operand,
+                                     const struct hw_tensor *view,
+                                     const struct hw_tensor *dense)
 {
     const struct hw_copy in = copy_of_view(dense, view, dense),
                          out = copy_of_view(view, dense, dense);
@@ -98,7 +93,7 @@ static enum hw_status can_copy(struct hw_device *device, const struct operand_ro
                   : HW_OK;
 }
 
-static enum hw_status computes(struct hw_device *device, uint32_t op, const void *args)
+static enum hw_status computes_as(struct hw_device *device, uint32_t op, const void *args)
 {
     const struct op_row *row = &op_rows[op];
     enum hw_status status;
@@ -108,17 +103,18 @@ static enum hw_status computes(struct hw_device *device, uint32_t op, const void
         const struct operand_row *operand = &row->operands[i];
         const struct hw_tensor *t = operand_at(args, operand);
         straighten_empty(op, operand_in(&dense, operand));
-        if (must_replace(device, op, t) &&
-            (status = dense_like(t, operand->name, operand_in(&dense, operand),
-                                 &(uint64_t){ 0 })))
-            return status;
+        if (!must_replace(device, op, t))
+            continue;
+        if (dense_bytes(t) == UINT64_MAX)
+            return fail(HW_NO_MEMORY, "%s has more than 2^63 bytes", operand->name);
+        *operand_in(&dense, operand) = dense_at(t, t->buffer, t->data);
     }
     status = plugin_supports(device, op, &dense);
     for (uint32_t i = 0; i < row->operand_count && !status; i++) {
         const struct operand_row *operand = &row->operands[i];
         const struct hw_tensor *t = operand_at(args, operand);
         if (must_replace(device, op, t) && !must_stage(device, t))
-            status = can_copy(device, operand, t, operand_at(&dense, operand));
+            status = view_supported(device, operand, t, operand_at(&dense, operand));
     }
     return status;
 }
@@ -156,7 +152,7 @@ enum hw_status device_computes(struct hw_device *device, uint32_t op, const void
             use_transpose_flag(&as->matmul.a, &as->matmul.transpose_a);
         if (said & 2)
             use_transpose_flag(&as->matmul.b, &as->matmul.transpose_b);
-        const enum hw_status status = computes(device, op, as);
+        const enum hw_status status = computes_as(device, op, as);
         if (status != HW_UNSUPPORTED || !said)
             return status;
     }

@@ -22,9 +22,6 @@ bool innermost_strided(const struct hw_tensor *t);
 /* Whether the operand is in host memory that the device cannot reach. */
 bool must_stage(const struct hw_device *device, const struct hw_tensor *t);
 bool must_replace(const struct hw_device *device, uint32_t op, const struct hw_tensor *t);
-/* Describes the same elements, contiguous. */
-enum hw_status dense_like(const struct hw_tensor *t, const char *name,
-                          struct hw_tensor *dense, uint64_t *bytes);
 /* Makes an empty operand contiguous: it needs no copy, and plugins need not handle its
  * strides. */
 void straighten_empty(uint32_t op, struct hw_tensor *t);
