@@ -7,7 +7,7 @@
 #include "base/message.h"
 #include "call/queue.h"
 #include "memory/device.h"
-#include "route/cost_route.h"
+#include "route/cost.h"
 #include "route/stage.h"
 
 #include <stdlib.h>

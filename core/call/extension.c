@@ -6,7 +6,7 @@
 #include "call/queue.h"
 #include "call/signature.h"
 #include "memory/device.h"
-#include "route/cost_route.h"
+#include "route/cost.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
  * another device) take it at each launch. A node may also call a function of the application, or
  * say that the contents of a tensor are not needed any more. */
 #include "call/graph.h"
-#include "route/cost_route.h"
+#include "route/cost.h"
 
 #include "base/argument.h"
 #include "base/fork.h"

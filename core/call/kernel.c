@@ -8,7 +8,7 @@
 #include "call/queue.h"
 #include "call/signature.h"
 #include "memory/device.h"
-#include "route/cost_route.h"
+#include "route/cost.h"
 
 #include <stdlib.h>
 #include <string.h>

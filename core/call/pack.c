@@ -6,7 +6,7 @@
 #include "call/signature.h"
 #include "memory/buffer.h"
 #include "memory/device.h"
-#include "route/cost_route.h"
+#include "route/cost.h"
 #include "route/scratch.h"
 
 #include <string.h>

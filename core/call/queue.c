@@ -13,7 +13,7 @@
 #include "call/kernel_list.h"
 #include "call/seen.h"
 #include "memory/device.h"
-#include "route/cost_route.h"
+#include "route/cost.h"
 #include "route/scratch.h"
 #include "route/shadow.h"
 #include "route/stage.h"

@@ -14,7 +14,7 @@
 #include "memory/buffer.h"
 #include "memory/device.h"
 #include "memory/transfer.h"
-#include "route/cost_route.h"
+#include "route/cost.h"
 #include "route/fallback.h"
 #include "route/op_state.h"
 #include "route/scratch.h"

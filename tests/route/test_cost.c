@@ -99,11 +99,11 @@ static void what_is_moved_counts(void **state)
     struct hw_get_rows op = { .table = hw_host_2d(table, HW_F32, SOME, COLUMNS),
                               .rows = hw_host_1d(rows, HW_I32, SOME),
                               .y = hw_host_2d(some, HW_F32, SOME, COLUMNS) };
-    const struct cost few = cost_of(HW_OP_GET_ROWS, &op);
+    const struct hw_route_info few = cost_of(HW_OP_GET_ROWS, &op);
     op.table.extent[0] = 100 * ROWS; /* nothing is read */
-    const struct cost many = cost_of(HW_OP_GET_ROWS, &op);
-    assert_false(cost_favours_cpu(few));
-    assert_true(cost_favours_cpu(many));
+    const struct hw_route_info many = cost_of(HW_OP_GET_ROWS, &op);
+    assert_false(cost_favours_cpu(&few));
+    assert_true(cost_favours_cpu(&many));
     assert_true(many.cpu == few.cpu);
 }
 
