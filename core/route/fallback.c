@@ -52,7 +52,7 @@ static struct fallback *note_of(struct hw_queue *queue, struct hw_device *to, ui
     return note;
 }
 
-static void report_once(struct hw_queue *queue, struct hw_device *to, uint32_t op,
+static void note_report(struct hw_queue *queue, struct hw_device *to, uint32_t op,
                         const void *args, const char *why)
 {
     struct hw_context *context = queue->device->context;
@@ -99,69 +99,66 @@ void explain_fallbacks(struct json *json, struct hw_context *context)
 
 /* ---- moving operands to the host and back ---- */
 
-/* A device, other than the queue's, on which the op failed. */
-struct failed {
-    struct failed *next;
-    struct hw_device *device;
-    char why[];
-};
-
 struct detour {
     struct hw_queue *queue;
     uint32_t op;
+    const void *given;          /* the caller's op */
+    const char *why;            /* the queue's device does not compute it */
     union any_op args;          /* with host tensors */
     bool remote[MAX_OPERANDS];  /* the operand must be copied to the host */
     bool fetched;               /* these operands have been copied */
     void *memory[MAX_OPERANDS]; /* host memory for these operands */
     uint64_t bytes;             /* copied so far */
+    bool refused;               /* the latest device did not take the op; another may */
     char unopened[512]; /* why a device that might compute the op could not be used */
     bool no_memory;     /* memory ran out on a device that might have computed the op */
-    struct failed *failed;
 };
 
 /* Describes the operands as host tensors: in place if the host can access them, otherwise
  * contiguous in memory that is allocated later. */
-static enum hw_status describe_all(struct detour *d, const void *args)
+static enum hw_status detour_begin(struct detour *d)
 {
     const struct op_row *row = &op_rows[d->op];
-    memcpy(&d->args, args, row->size);
+    memcpy(&d->args, d->given, row->size);
     for (uint32_t i = 0; i < row->operand_count; i++) {
-        const struct hw_tensor *t = operand_at(args, &row->operands[i]);
+        const struct hw_tensor *t = operand_at(d->given, &row->operands[i]);
         struct hw_tensor *host = operand_in(&d->args, &row->operands[i]);
-        uint64_t bytes;
         if (t->dtype == HW_NONE || host_view(t, host))
             continue;
         if (t->layout)
             return fail(HW_UNSUPPORTED, "%s is packed, so only its device can read it",
                         row->operands[i].name);
-        if (!make_dense(host, t, &bytes) || bytes >= SIZE_MAX)
+        if (dense_bytes(t) >= SIZE_MAX)
             return fail(HW_NO_MEMORY, "%s: %s is too large to move to the host",
                         hw_op_name(d->op), row->operands[i].name);
-        host->buffer = NULL;
-        host->data = NULL;
-        host->offset = 0;
+        *host = dense_at(t, NULL, NULL);
         d->remote[i] = true;
     }
     return HW_OK;
 }
 
-static enum hw_status fetch(struct detour *d, uint32_t i, const struct hw_tensor *t)
+static void detour_end(struct detour *d)
 {
-    const struct operand_row *operand = &op_rows[d->op].operands[i];
+    for (uint32_t i = 0; i < MAX_OPERANDS; i++)
+        free(d->memory[i]);
+}
+
+static enum hw_status detour_fetch_one(struct detour *d, const struct operand_row *operand,
+                                       void **memory)
+{
     struct hw_tensor *host = operand_in(&d->args, operand);
     const uint64_t bytes = hw_tensor_bytes(host);
-    if (!(d->memory[i] = malloc((size_t)bytes + 1)))
+    if (!(*memory = host->data = malloc((size_t)bytes + 1)))
         return fail(HW_NO_MEMORY, "%s: out of memory for moving %s to the host",
                     hw_op_name(d->op), operand->name);
-    host->data = d->memory[i];
     if (!role_reads(operand->role))
         return HW_OK;
     d->bytes += bytes;
-    return queue_move(d->queue, host, t);
+    return queue_move(d->queue, host, operand_at(d->given, operand));
 }
 
 /* Copies the operands, only once: before the first device computes. */
-static enum hw_status fetch_all(struct detour *d, const void *args)
+static enum hw_status detour_fetch(struct detour *d)
 {
     const struct op_row *row = &op_rows[d->op];
     enum hw_status status = HW_OK;
@@ -170,12 +167,12 @@ static enum hw_status fetch_all(struct detour *d, const void *args)
     d->fetched = true;
     for (uint32_t i = 0; i < row->operand_count && !status; i++)
         if (d->remote[i])
-            status = fetch(d, i, operand_at(args, &row->operands[i]));
+            status = detour_fetch_one(d, &row->operands[i], &d->memory[i]);
     /* Waits for the copies and for earlier work. */
     return status ? status : queue_settle(d->queue);
 }
 
-static enum hw_status put_back(struct detour *d, const void *args)
+static enum hw_status detour_return(struct detour *d)
 {
     const struct op_row *row = &op_rows[d->op];
     bool moved = false;
@@ -183,8 +180,8 @@ static enum hw_status put_back(struct detour *d, const void *args)
         if (!d->remote[i] || !role_writes(row->operands[i].role))
             continue;
         const struct hw_tensor *host = operand_at(&d->args, &row->operands[i]);
-        enum hw_status status = queue_move(d->queue, operand_at(args, &row->operands[i]),
-                                           host);
+        const enum hw_status status =
+            queue_move(d->queue, operand_at(d->given, &row->operands[i]), host);
         if (status)
             return status;
         d->bytes += hw_tensor_bytes(host);
@@ -197,7 +194,7 @@ static enum hw_status put_back(struct detour *d, const void *args)
 
 /* Whether two operands begin at the same byte, as an address or as a buffer and an offset.
  * The check has made sure that operands do not overlap in any other way. */
-static bool same_place(const struct hw_tensor *a, const struct hw_tensor *b)
+static bool operands_alias(const struct hw_tensor *a, const struct hw_tensor *b)
 {
     struct hw_tensor x, y;
     if (host_view(a, &x) && host_view(b, &y))
@@ -216,20 +213,14 @@ bool may_retry(uint32_t op, const void *args)
         const struct hw_tensor *y = operand_at(args, &row->operands[i]);
         for (uint32_t k = 0; k < row->operand_count && role_writes(row->operands[i].role);
              k++)
-            if (k != i && same_place(y, operand_at(args, &row->operands[k])))
+            if (k != i && operands_alias(y, operand_at(args, &row->operands[k])))
                 return false;
     }
     return true;
 }
 
-/* Whether another device may be tried after this status. */
-static bool passes_on(const struct detour *d, enum hw_status status)
-{
-    return status == HW_UNSUPPORTED || (status != HW_INVALID && may_retry(d->op, &d->args));
-}
-
 /* Keeps the reason why a device that might have computed the op is not used. */
-static void keep_unused(struct detour *d, enum hw_status status)
+static void detour_keep_unused(struct detour *d, enum hw_status status)
 {
     if (!d->unopened[0])
         snprintf(d->unopened, sizeof d->unopened, "%s", hw_message());
@@ -237,66 +228,69 @@ static void keep_unused(struct detour *d, enum hw_status status)
 }
 
 /* Whether another device says that it computes the op. Sets *helper to a queue on it. */
-static bool can_compute(struct detour *d, struct hw_device *device,
-                        struct hw_queue **helper)
+static bool device_can(struct detour *d, struct hw_device *device, struct hw_queue **helper)
 {
     union any_op as;
     enum hw_status status = queue_helper(d->queue, device, helper);
     if (status)
-        keep_unused(d, status);
+        detour_keep_unused(d, status);
     else if ((status = device_computes(device, d->op, &d->args, &as)) == HW_NO_MEMORY)
-        keep_unused(d, status);
+        detour_keep_unused(d, status);
     return !status;
 }
 
-/* Notes a device on which the op failed. Without memory for the note, later calls try the device
- * again. */
-static void note_failure(struct detour *d, struct hw_device *device, enum hw_status status)
-{
-    const char *why = hw_message();
-    struct failed *failed = demotes(status) ? malloc(sizeof *failed + strlen(why) + 1)
-                                            : NULL;
-    if (!failed)
-        return;
-    failed->next = d->failed;
-    failed->device = device;
-    memcpy(failed->why, why, strlen(why) + 1);
-    d->failed = failed;
-}
-
-/* Tries the devices that follow the queue's in the context's order. So a queue on the last device
- * never wakes another device. */
-static enum hw_status compute_elsewhere(struct detour *d, const void *args, const char *why)
+/* The first device behind this one in the context's order that says that it computes the op, with
+ * a queue on it; or NULL. So a queue on the last device never wakes another device. */
+static struct hw_device *detour_device(struct detour *d, const struct hw_device *device,
+                                       struct hw_queue **helper)
 {
     const struct catalog *found = catalog_of(d->queue->device->context);
+    uint32_t i = device_position(found, device) + 1;
+    while (i < found->order_count && !device_can(d, found->order[i], helper))
+        i++;
+    return i < found->order_count ? found->order[i] : NULL;
+}
+
+static enum hw_status detour_compute(struct detour *d, struct hw_queue *helper)
+{
     struct call_counts *counts = &d->queue->calls[d->op];
-    for (uint32_t i = device_position(found, d->queue->device) + 1; i < found->order_count;
-         i++) {
-        struct hw_device *device = found->order[i];
-        struct hw_queue *helper;
-        if (!can_compute(d, device, &helper))
-            continue;
-        enum hw_status status = fetch_all(d, args);
-        if (status)
-            return status;
-        if ((status = hw_submit(helper, d->op, &d->args, op_rows[d->op].size))) {
-            note_failure(d, device, status);
-            if (status == HW_NO_MEMORY)
-                keep_unused(d, status);
-            queue_drain(helper); /* the device may be reading operands already */
-            if (passes_on(d, status))
-                continue;
-            return status;
-        }
-        if ((status = queue_settle(helper)) || (status = put_back(d, args)))
-            return status;
-        count(&counts->calls, 1);
-        count(&counts->fallbacks, 1);
-        count(&counts->fallback_bytes, d->bytes);
-        report_once(d->queue, device, d->op, args, why);
-        return HW_OK;
+    enum hw_status status = detour_fetch(d);
+    if (status)
+        return status;
+    if ((status = hw_submit(helper, d->op, &d->args, op_rows[d->op].size))) {
+        if (status == HW_NO_MEMORY)
+            detour_keep_unused(d, status);
+        queue_drain(helper); /* the device may be reading operands already */
+        d->refused = status == HW_UNSUPPORTED ||
+                     (status != HW_INVALID && may_retry(d->op, &d->args));
+        return status;
     }
-    return HW_UNSUPPORTED;
+    if ((status = queue_settle(helper)) || (status = detour_return(d)))
+        return status;
+    count(&counts->calls, 1);
+    count(&counts->fallbacks, 1);
+    count(&counts->fallback_bytes, d->bytes);
+    note_report(d->queue, helper->device, d->op, d->given, d->why);
+    return HW_OK;
+}
+
+/* A device returned `status`, with the thread's message: lets those behind it compute. If one of
+ * them has computed the op, the device is demoted, provided that the status says so. */
+static enum hw_status detour_pass_on(struct detour *d, struct hw_device *device,
+                                     enum hw_status status)
+{
+    char why[512];
+    struct hw_queue *helper;
+    snprintf(why, sizeof why, "%s", hw_message());
+    struct hw_device *next = detour_device(d, device, &helper);
+    d->refused = false;
+    enum hw_status result = next ? detour_compute(d, helper) : HW_UNSUPPORTED;
+    if (d->refused)
+        result = detour_pass_on(d, next, result);
+    if (!result && demotes(status))
+        demote(&(struct failure){
+            .device = device, .op = d->op, .args = d->given, .why = why });
+    return result;
 }
 
 /* Whether there is a device after this one that may be tried. */
@@ -310,8 +304,9 @@ static bool may_detour(const struct hw_queue *queue)
 
 /* Fails. The message has the op, `why`, and the reason why no other device computes it.
  * `unopened` is the error of a device that could not be used, or "". */
-static enum hw_status refuse(const struct hw_queue *queue, uint32_t op, const void *args,
-                             enum hw_status status, const char *why, const char *unopened)
+static enum hw_status fallback_refuse(const struct hw_queue *queue, uint32_t op,
+                                      const void *args, enum hw_status status,
+                                      const char *why, const char *unopened)
 {
     const char *others = "no other device computes it";
     char dtypes[DTYPES_SIZE] = "";
@@ -327,67 +322,39 @@ static enum hw_status refuse(const struct hw_queue *queue, uint32_t op, const vo
 enum hw_status may_fall_back(const struct hw_queue *queue, uint32_t op, const void *args,
                              enum hw_status status)
 {
-    return may_detour(queue) ? HW_OK : refuse(queue, op, args, status, hw_message(), "");
-}
-
-/* Another device has computed the op: demotes the op on the devices where it failed. */
-static void demote_failed(const struct detour *d, const void *args, enum hw_status status,
-                          const char *why)
-{
-    if (demotes(status))
-        demote(&(struct failure){
-            .device = d->queue->device, .op = d->op, .args = args, .why = why });
-    for (const struct failed *f = d->failed; f; f = f->next)
-        demote(&(struct failure){
-            .device = f->device, .op = d->op, .args = args, .why = f->why });
-}
-
-static void detour_end(struct detour *d)
-{
-    while (d->failed) {
-        struct failed *failed = d->failed;
-        d->failed = failed->next;
-        free(failed);
-    }
-    for (uint32_t i = 0; i < MAX_OPERANDS; i++)
-        free(d->memory[i]);
+    return may_detour(queue) ? HW_OK
+                             : fallback_refuse(queue, op, args, status, hw_message(), "");
 }
 
 enum hw_status fall_back(struct hw_queue *queue, uint32_t op, const void *args,
                          enum hw_status status)
 {
-    struct detour d = { .queue = queue, .op = op };
     char why[512];
+    struct detour d = { .queue = queue, .op = op, .given = args, .why = why };
     snprintf(why, sizeof why, "%s", hw_message());
     if (!may_detour(queue))
-        return refuse(queue, op, args, status, why, "");
-    enum hw_status moved = describe_all(&d, args);
+        return fallback_refuse(queue, op, args, status, why, "");
+    enum hw_status moved = detour_begin(&d);
     if (!moved)
-        moved = compute_elsewhere(&d, args, why);
-    if (!moved)
-        demote_failed(&d, args, status, why);
+        moved = detour_pass_on(&d, queue->device, status);
     if (moved && d.fetched)
         queue_drain(queue); /* waits for copies that were queued earlier */
     detour_end(&d);
     if (status == HW_UNSUPPORTED && d.no_memory)
         status = HW_NO_MEMORY;
     /* keeps a status other than HW_UNSUPPORTED: the output may have been written */
-    return moved == HW_UNSUPPORTED ? refuse(queue, op, args, status, why, d.unopened)
-                                   : moved;
+    return moved == HW_UNSUPPORTED
+               ? fallback_refuse(queue, op, args, status, why, d.unopened)
+               : moved;
 }
 
-/* The first device after the queue's that says that it computes the op, or NULL. Moves nothing. */
 struct hw_device *fallback_device(struct hw_queue *queue, uint32_t op, const void *args)
 {
-    struct detour d = { .queue = queue, .op = op };
-    const struct catalog *found = catalog_of(queue->device->context);
+    struct detour d = { .queue = queue, .op = op, .given = args };
     struct hw_queue *helper;
-    uint32_t i = device_position(found, queue->device) + 1;
-    if (!may_detour(queue) || describe_all(&d, args))
-        return NULL;
-    while (i < found->order_count && !can_compute(&d, found->order[i], &helper))
-        i++;
-    return i < found->order_count ? found->order[i] : NULL;
+    return may_detour(queue) && !detour_begin(&d)
+               ? detour_device(&d, queue->device, &helper)
+               : NULL;
 }
 
 /* The inputs may be overwritten, so this call fails. Later calls may run on another device. */

@@ -61,7 +61,7 @@ static struct op_form form_of(uint32_t op, const void *args)
 }
 
 /* `none` stands for HW_NONE. */
-static void write_names(uint32_t op, const int32_t *dtypes, const char *none, char *text)
+static void dtypes_write(uint32_t op, const int32_t *dtypes, const char *none, char *text)
 {
     int n = 0;
     for (uint32_t i = 0; i < op_rows[op].operand_count && n < DTYPES_SIZE - 8; i++) {
@@ -73,20 +73,20 @@ static void write_names(uint32_t op, const int32_t *dtypes, const char *none, ch
 
 void write_form(uint32_t op, const int32_t dtypes[MAX_OPERANDS], char text[DTYPES_SIZE])
 {
-    write_names(op, dtypes, "*", text);
+    dtypes_write(op, dtypes, "*", text);
 }
 
 void write_dtypes(uint32_t op, const void *args, char text[DTYPES_SIZE])
 {
     const struct op_form form = form_of(op, args);
-    write_names(op, form.dtype, "-", text);
+    dtypes_write(op, form.dtype, "-", text);
 }
 
 /* ---- the list ---- */
 
 /* The caller holds the context's lock, or is the only user of the device. */
-static struct op_state *add(struct hw_device *device, const struct op_state *like,
-                            const char *why)
+static struct op_state *state_add(struct hw_device *device, const struct op_state *like,
+                                  const char *why)
 {
     const size_t length = strlen(why) + 1;
     struct op_state *made = malloc(sizeof *made + length);
@@ -104,11 +104,11 @@ bool op_list_form(struct hw_device *device, const struct op_form *form, bool tes
     const struct op_state made = { .form = *form, .state = tested ? TESTED : UNTESTED };
     if (!tested)
         atomic_fetch_or(&device->op_flags, OPS_UNTESTED);
-    return add(device, &made, "") != NULL;
+    return state_add(device, &made, "") != NULL;
 }
 
 /* Whether the entry is about calls of this form. In a result of the test, HW_NONE is any dtype. */
-static bool rejects(const struct op_state *entry, const struct op_form *form)
+static bool state_rejects(const struct op_state *entry, const struct op_form *form)
 {
     bool same = is_rejected(entry) && entry->form.op == form->op;
     for (uint32_t i = 0; i < MAX_OPERANDS && same; i++)
@@ -117,19 +117,20 @@ static bool rejects(const struct op_state *entry, const struct op_form *form)
     return same;
 }
 
-static const struct op_state *find_rejected(const struct hw_device *device,
-                                            const struct op_form *form)
+static const struct op_state *state_rejecting(const struct hw_device *device,
+                                              const struct op_form *form)
 {
     const struct op_state *entry = device->op_states;
-    while (entry && !rejects(entry, form))
+    while (entry && !state_rejects(entry, form))
         entry = entry->next;
     return entry;
 }
 
 /* Rejects an op. Wakes queues also for an op that they may have seen with other dtypes. */
-static bool reject(struct hw_device *device, const struct op_state *like, const char *why)
+static bool state_reject(struct hw_device *device, const struct op_state *like,
+                         const char *why)
 {
-    if (!add(device, like, why))
+    if (!state_add(device, like, why))
         return false;
     atomic_fetch_or(&device->op_flags, OPS_REJECTED);
     for (struct hw_queue *q = device->context->queues; q; q = q->next)
@@ -144,7 +145,7 @@ bool op_withdraw(struct hw_device *device, const struct withdrawal *withdrawal)
     struct op_state made = { .form.op = withdrawal->op,
                              .state = withdrawal->slow ? SLOW : WITHDRAWN };
     memcpy(made.form.dtype, withdrawal->dtypes, sizeof made.form.dtype);
-    return reject(device, &made, withdrawal->why);
+    return state_reject(device, &made, withdrawal->why);
 }
 
 void demote(const struct failure *failure)
@@ -154,8 +155,8 @@ void demote(const struct failure *failure)
                                    .state = failure->wrong ? WRONG : FAILED };
     char dtypes[DTYPES_SIZE] = "";
     pthread_mutex_lock(&device->context->lock);
-    const bool fresh = !find_rejected(device, &made.form) &&
-                       reject(device, &made, failure->why);
+    const bool fresh = !state_rejecting(device, &made.form) &&
+                       state_reject(device, &made, failure->why);
     pthread_mutex_unlock(&device->context->lock);
     if (!fresh)
         return;
@@ -184,7 +185,7 @@ enum { OTHER = MAX_OPERANDS + 1 };
 
 /* How many operands only one of the two has; OTHER if they are of different ops or dtypes, or one
  * is packed. */
-static uint32_t distance(const struct op_form *a, const struct op_form *b)
+static uint32_t form_distance(const struct op_form *a, const struct op_form *b)
 {
     uint32_t differ = a->op == b->op ? 0 : OTHER;
     for (uint32_t i = 0; i < MAX_OPERANDS && differ < OTHER; i++)
@@ -202,7 +203,8 @@ static struct op_state *nearest_form(const struct hw_device *device,
     struct op_state *best = NULL;
     uint32_t least = OTHER;
     for (struct op_state *entry = device->op_states; entry && least; entry = entry->next) {
-        const uint32_t differ = is_rejected(entry) ? OTHER : distance(&entry->form, form);
+        const uint32_t differ = is_rejected(entry) ? OTHER
+                                                   : form_distance(&entry->form, form);
         if (differ >= least)
             continue;
         least = differ;
@@ -243,7 +245,7 @@ static void settle_form(struct hw_device *device, struct op_state *entry)
 
 /* ---- the look-up ---- */
 
-static enum hw_status refuse(const struct op_state *entry)
+static enum hw_status state_refuse(const struct op_state *entry)
 {
     if (entry->state == WITHDRAWN)
         return fail(HW_UNSUPPORTED,
@@ -266,16 +268,16 @@ enum hw_status op_look_up(struct hw_device *device, uint32_t op, const void *arg
     const struct op_form form = form_of(op, args);
     enum hw_status status = HW_OK;
     pthread_mutex_lock(&device->context->lock);
-    const struct op_state *rejected = find_rejected(device, &form);
+    const struct op_state *rejected = state_rejecting(device, &form);
     struct op_state *nearest = NULL;
     if (!rejected && test && device->op_flags & OPS_UNTESTED)
         nearest = nearest_form(device, &form);
     if (nearest) {
         settle_form(device, nearest);
-        rejected = find_rejected(device, &form);
+        rejected = state_rejecting(device, &form);
     }
     if (rejected)
-        status = refuse(rejected);
+        status = state_refuse(rejected);
     pthread_mutex_unlock(&device->context->lock);
     return status;
 }
@@ -293,7 +295,7 @@ void queue_refresh(struct hw_queue *queue)
 
 /* Forms stay in the list, because a thread may be testing one. Returns how many ops were rejected.
  * The caller holds the context's lock. */
-static uint32_t clear(struct hw_device *device)
+static uint32_t states_clear(struct hw_device *device)
 {
     uint32_t cleared = 0;
     for (struct op_state **at = &device->op_states; *at;) {
@@ -320,7 +322,7 @@ enum hw_status hw_device_reset(struct hw_device *device)
         return status;
     struct hw_context *context = device->context;
     pthread_mutex_lock(&context->lock);
-    const uint32_t cleared = clear(device);
+    const uint32_t cleared = states_clear(device);
     pthread_mutex_unlock(&context->lock);
     if (cleared)
         log_line(&context->log, HW_LOG_INFO, "%s: ops that are tried again: %u",
@@ -330,14 +332,14 @@ enum hw_status hw_device_reset(struct hw_device *device)
 
 /* ---- the report ---- */
 
-static void explain_one(struct json *json, const struct hw_device *device,
-                        const struct op_state *entry)
+static void state_explain(struct json *json, const struct hw_device *device,
+                          const struct op_state *entry)
 {
     static const char *const causes[] = {
         [WITHDRAWN] = "admission", [SLOW] = "slow", [FAILED] = "failed", [WRONG] = "wrong"
     };
     char dtypes[DTYPES_SIZE] = "";
-    write_names(entry->form.op, entry->form.dtype, is_by_test(entry) ? "*" : "-", dtypes);
+    dtypes_write(entry->form.op, entry->form.dtype, is_by_test(entry) ? "*" : "-", dtypes);
     json_open(json, NULL, '{');
     json_string(json, "op", hw_op_name(entry->form.op));
     json_string(json, "dtypes", dtypes);
@@ -355,6 +357,6 @@ void explain_rejected(struct json *json, const struct hw_context *context)
     for (uint32_t i = 0; i < found->device_count; i++)
         for (const struct op_state *e = found->devices[i]->op_states; e; e = e->next)
             if (is_rejected(e))
-                explain_one(json, found->devices[i], e);
+                state_explain(json, found->devices[i], e);
     json_close(json, ']');
 }
