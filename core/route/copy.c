@@ -45,8 +45,8 @@ static bool may_transfer(const struct hw_queue *queue, const struct hw_tensor *d
            (!queue->host_tensors || !has_op(queue, dst, src));
 }
 
-static enum hw_status transfer(struct hw_queue *queue, const struct hw_tensor *dst,
-                               const struct hw_tensor *src)
+static enum hw_status copy_by_transfer(struct hw_queue *queue, const struct hw_tensor *dst,
+                                       const struct hw_tensor *src)
 {
     const enum hw_status status = dst->buffer ? stage_in(queue, HW_OP_COPY, dst, src)
                                               : stage_out(queue, HW_OP_COPY, dst, src);
@@ -58,18 +58,6 @@ static enum hw_status transfer(struct hw_queue *queue, const struct hw_tensor *d
     return settle_synchronous(queue);
 }
 
-/* A helper queue has no fallback. If its copy op does not support a copy, it transfers the bytes
- * piece by piece. */
-static enum hw_status copy_here(struct hw_queue *queue, const struct hw_tensor *dst,
-                                const struct hw_tensor *src)
-{
-    const struct hw_copy op = { .src = *src, .dst = *dst };
-    const enum hw_status status = hw_submit(queue, HW_OP_COPY, &op, sizeof op);
-    return status == HW_UNSUPPORTED && queue->inner && may_transfer(queue, dst, src)
-               ? transfer(queue, dst, src)
-               : status;
-}
-
 /* ---- between devices ---- */
 
 struct crossing {
@@ -78,7 +66,7 @@ struct crossing {
     void *converted; /* in the destination's dtype, if its device cannot convert */
 };
 
-static bool foreign(const struct hw_queue *queue, const struct hw_tensor *t)
+static bool is_foreign(const struct hw_queue *queue, const struct hw_tensor *t)
 {
     return t->buffer && t->buffer->device != queue->device_impl;
 }
@@ -88,20 +76,12 @@ static enum hw_status queue_of(struct hw_queue *queue, const struct hw_tensor *t
                                struct hw_queue **at)
 {
     *at = queue;
-    return foreign(queue, t) ? queue_helper(queue, buffer_of(t->buffer)->owner, at) : HW_OK;
+    return is_foreign(queue, t) ? queue_helper(queue, buffer_of(t->buffer)->owner, at)
+                                : HW_OK;
 }
 
-static struct hw_tensor in_memory(const struct hw_tensor *like, int32_t dtype, void *memory)
-{
-    struct hw_tensor t = { .dtype = dtype, .rank = like->rank, .data = memory };
-    uint64_t bytes;
-    memcpy(t.extent, like->extent, sizeof t.extent);
-    make_dense(&t, NULL, &bytes);
-    return t;
-}
-
-/* Converts on the queue's own device, or by fallback. Both tensors are in host memory. */
-static enum hw_status convert(struct hw_queue *queue, const struct hw_tensor *dst,
+/* Copies on one queue, and waits. */
+static enum hw_status copy_on(struct hw_queue *queue, const struct hw_tensor *dst,
                               const struct hw_tensor *src)
 {
     const struct hw_copy op = { .src = *src, .dst = *dst };
@@ -109,20 +89,21 @@ static enum hw_status convert(struct hw_queue *queue, const struct hw_tensor *ds
     return status ? status : queue_settle(queue);
 }
 
-static enum hw_status deliver(struct crossing *c, const struct hw_tensor *dst,
-                              const struct hw_tensor *host)
+/* If the device of dst cannot convert, the queue's own device does, or another by fallback. */
+static enum hw_status copy_from_host(struct crossing *c, const struct hw_tensor *dst,
+                                     const struct hw_tensor *host)
 {
+    struct hw_tensor converted;
     struct hw_queue *at;
     enum hw_status status = queue_of(c->queue, dst, &at);
-    if (status)
+    if (!status)
+        status = copy_on(at, dst, host);
+    if (status != HW_UNSUPPORTED || at == c->queue || dst->dtype == host->dtype)
         return status;
-    status = copy_here(at, dst, host);
-    if (status == HW_UNSUPPORTED && at != c->queue && dst->dtype != host->dtype) {
-        const struct hw_tensor converted = in_memory(dst, dst->dtype, c->converted);
-        if ((status = convert(c->queue, &converted, host)) == HW_OK)
-            status = copy_here(at, dst, &converted);
-    }
-    return status ? status : queue_settle(at);
+    status = hw_tensor_host(&converted, c->converted, dst->dtype, dst->rank, dst->extent);
+    if (!status)
+        status = copy_on(c->queue, &converted, host);
+    return status ? status : copy_on(at, dst, &converted);
 }
 
 static enum hw_status cross_slice(struct crossing *c, const struct hw_tensor *dst,
@@ -131,14 +112,13 @@ static enum hw_status cross_slice(struct crossing *c, const struct hw_tensor *ds
     struct hw_tensor host;
     struct hw_queue *at;
     if (host_view(src, &host))
-        return deliver(c, dst, &host);
+        return copy_from_host(c, dst, &host);
     enum hw_status status = queue_of(c->queue, src, &at);
-    if (status)
-        return status;
-    host = in_memory(src, src->dtype, c->memory);
-    if ((status = copy_here(at, &host, src)) || (status = queue_settle(at)))
-        return status;
-    return deliver(c, dst, &host);
+    if (!status)
+        status = hw_tensor_host(&host, c->memory, src->dtype, src->rank, src->extent);
+    if (!status)
+        status = copy_on(at, &host, src);
+    return status ? status : copy_from_host(c, dst, &host);
 }
 
 static uint64_t larger_bytes(const struct hw_tensor *dst, const struct hw_tensor *src)
@@ -195,8 +175,8 @@ static void find_lost(struct hw_queue *queue, const struct hw_tensor *dst,
 }
 
 /* Tries a direct copy, which two devices of one plugin may support. */
-static enum hw_status peer(struct hw_queue *queue, const struct hw_tensor *dst,
-                           const struct hw_tensor *src)
+static enum hw_status copy_by_peer(struct hw_queue *queue, const struct hw_tensor *dst,
+                                   const struct hw_tensor *src)
 {
     const struct plugin *plugin = queue->device->plugin;
     if (dst->dtype != src->dtype || !dst->buffer || !src->buffer ||
@@ -244,20 +224,28 @@ static enum hw_status check_crossing(struct hw_queue *queue, const struct hw_ten
     return check_here(queue, &op, empty);
 }
 
-/* Counts one call, and at most one fallback, for all slices. */
-static void count_as_one(struct call_counts *counts, const struct hw_call_stats *before,
-                         bool accepted)
+/* Copies through the host. */
+static enum hw_status cross_whole(struct hw_queue *queue, const struct hw_tensor *dst,
+                                  const struct hw_tensor *src)
 {
-    const bool elsewhere = accepted && atomic_load(&counts->fallbacks) > before->fallbacks;
-    atomic_store(&counts->calls, before->calls + accepted);
-    atomic_store(&counts->fallbacks, before->fallbacks + elsewhere);
+    struct crossing c = { .queue = queue,
+                          .memory = malloc(SLICE_BYTES),
+                          .converted = malloc(SLICE_BYTES) };
+    enum hw_status status = c.memory && c.converted
+                                ? cross(&c, dst, src)
+                                : fail(HW_NO_MEMORY, "copy: out of memory");
+    if (status)
+        queue_drain(queue);
+    free(c.memory);
+    free(c.converted);
+    return status;
 }
 
 static enum hw_status copy_across(struct hw_queue *queue, const struct hw_tensor *dst,
                                   const struct hw_tensor *src)
 {
-    struct crossing c = { .queue = queue };
-    struct hw_call_stats before = { .size = sizeof before };
+    struct call_counts *counts = &queue->calls[HW_OP_COPY];
+    const uint64_t calls = counts->calls, fallbacks = counts->fallbacks;
     bool empty = false;
     if (queue->recording)
         return fail(HW_UNSUPPORTED,
@@ -265,19 +253,13 @@ static enum hw_status copy_across(struct hw_queue *queue, const struct hw_tensor
     enum hw_status status = check_crossing(queue, dst, src, &empty);
     if (status || empty)
         return status;
-    hw_queue_calls(queue, HW_OP_COPY, &before);
-    status = peer(queue, dst, src);
-    if (status == HW_UNSUPPORTED && !(status = queue_settle(queue))) {
-        c.memory = malloc(SLICE_BYTES);
-        c.converted = malloc(SLICE_BYTES);
-        status = c.memory && c.converted ? cross(&c, dst, src)
-                                         : fail(HW_NO_MEMORY, "copy: out of memory");
-        if (status)
-            queue_drain(queue);
-        free(c.memory);
-        free(c.converted);
-    }
-    count_as_one(&queue->calls[HW_OP_COPY], &before, !status);
+    status = copy_by_peer(queue, dst, src);
+    if (status == HW_UNSUPPORTED && !(status = queue_settle(queue)))
+        status = cross_whole(queue, dst, src);
+    /* All slices count as one call, and as at most one fallback. */
+    const bool elsewhere = !status && counts->fallbacks > fallbacks;
+    atomic_store(&counts->calls, calls + !status);
+    atomic_store(&counts->fallbacks, fallbacks + elsewhere);
     return status;
 }
 
@@ -300,11 +282,12 @@ static bool copy_without_op(struct hw_queue *queue, const struct hw_copy *op,
                             enum hw_status *status)
 {
     const struct hw_tensor *dst = &op->dst, *src = &op->src;
+    union any_op as;
     bool empty;
     if ((*status = check_context(queue, "dst", dst)) ||
         (*status = check_context(queue, "src", src)))
         return true;
-    if (foreign(queue, dst) || foreign(queue, src)) {
+    if (is_foreign(queue, dst) || is_foreign(queue, src)) {
         *status = copy_across(queue, dst, src);
         if (!*status)
             *status = settle_synchronous(queue);
@@ -314,9 +297,10 @@ static bool copy_without_op(struct hw_queue *queue, const struct hw_copy *op,
         return false;
     if ((*status = check_here(queue, op, &empty)))
         return true;
-    if (empty || move_count(dst, src) > PLAIN_RUNS)
+    if (empty || (move_count(dst, src) > PLAIN_RUNS &&
+                  device_computes(queue->device, HW_OP_COPY, op, &as) != HW_UNSUPPORTED))
         return false;
-    *status = transfer(queue, dst, src);
+    *status = copy_by_transfer(queue, dst, src);
     return true;
 }
 
@@ -358,24 +342,28 @@ static enum hw_status in_callers_memory(const char *function,
     return HW_OK;
 }
 
+/* Copies between the tensor and the caller's memory. */
+static enum hw_status copy_plain(struct hw_queue *queue, const char *function,
+                                 const struct hw_tensor *tensor, const void *data,
+                                 uint64_t bytes, bool write)
+{
+    struct hw_tensor host;
+    enum hw_status status = queue_ready(queue, function);
+    if (!status)
+        status = in_callers_memory(function, tensor, data, bytes, &host);
+    return status ? status
+                  : hw_copy(queue, &(struct hw_copy){ .src = write ? host : *tensor,
+                                                      .dst = write ? *tensor : host });
+}
+
 enum hw_status hw_tensor_write(struct hw_queue *queue, const struct hw_tensor *tensor,
                                const void *data, uint64_t bytes)
 {
-    struct hw_tensor host;
-    enum hw_status status = queue_ready(queue, "hw_tensor_write");
-    if (!status)
-        status = in_callers_memory("hw_tensor_write", tensor, data, bytes, &host);
-    return status ? status
-                  : hw_copy(queue, &(struct hw_copy){ .src = host, .dst = *tensor });
+    return copy_plain(queue, "hw_tensor_write", tensor, data, bytes, true);
 }
 
 enum hw_status hw_tensor_read(struct hw_queue *queue, const struct hw_tensor *tensor,
                               void *data, uint64_t bytes)
 {
-    struct hw_tensor host;
-    enum hw_status status = queue_ready(queue, "hw_tensor_read");
-    if (!status)
-        status = in_callers_memory("hw_tensor_read", tensor, data, bytes, &host);
-    return status ? status
-                  : hw_copy(queue, &(struct hw_copy){ .src = *tensor, .dst = host });
+    return copy_plain(queue, "hw_tensor_read", tensor, data, bytes, false);
 }
