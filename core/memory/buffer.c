@@ -15,7 +15,7 @@
 /* ---- without the context's list ---- */
 
 /* Sets `address`; `base` is complete already. */
-static void set_address(struct buffer *buffer)
+static void buffer_set_address(struct buffer *buffer)
 {
     const struct hw_buffer *base = &buffer->base;
     buffer->address = base->host ? (uint64_t)(uintptr_t)base->host
@@ -42,7 +42,7 @@ enum hw_status buffer_make(struct hw_device *device, uint64_t bytes, uint32_t fl
     if (memory->host)
         buffer->base.host = (char *)memory->host + buffer->block->offset;
     buffer->owner = device;
-    set_address(buffer);
+    buffer_set_address(buffer);
     *out = buffer;
     return HW_OK;
 }
@@ -107,7 +107,7 @@ enum hw_status hw_buffer_alloc(struct hw_device *device, uint64_t bytes, uint32_
 /* The largest alignment of any dtype. */
 #define IMPORT_ALIGNMENT 8
 
-static enum hw_status check_import(const struct hw_import *desc)
+static enum hw_status import_check(const struct hw_import *desc)
 {
     const uintptr_t address = (uintptr_t)desc->handle;
     uint64_t end;
@@ -147,7 +147,7 @@ enum hw_status hw_buffer_import(struct hw_device *device, const struct hw_import
     *buffer = NULL;
     REQUIRE(desc);
     enum hw_status status = device_ready(device, "hw_buffer_import");
-    if (status || (status = check_import(desc)))
+    if (status || (status = import_check(desc)))
         return status;
     struct buffer *made = calloc(1, sizeof *made);
     if (!made)
@@ -175,7 +175,7 @@ enum hw_status hw_buffer_import(struct hw_device *device, const struct hw_import
     made->base.bytes = desc->bytes;
     made->base.flags |= desc->flags;
     made->owner = device;
-    set_address(made);
+    buffer_set_address(made);
     buffer_list(made);
     *buffer = &made->base;
     return HW_OK;

@@ -15,7 +15,7 @@ struct buffer;
 struct block {
     struct chunk *chunk;
     struct block *before, *after; /* in the chunk, by address */
-    struct block *next, *prev;    /* in the list of free blocks of its kind */
+    struct block *next, *prev;    /* in the list of free blocks */
     uint64_t offset, length;
     bool used;
 };

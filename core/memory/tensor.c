@@ -29,25 +29,25 @@ uint64_t hw_tensor_bytes(const struct hw_tensor *tensor)
 /* ---- constructors ---- */
 
 /* After an error the tensor is absent, so that no op accepts it. */
-static enum hw_status refuse(struct hw_tensor *tensor, enum hw_status status)
+static enum hw_status tensor_refuse(struct hw_tensor *tensor, enum hw_status status)
 {
     memset(tensor, 0, sizeof *tensor);
     return status;
 }
 
 /* Checks the tensor that `function` made, like the check of an op. */
-static enum hw_status made(struct hw_tensor *tensor, const struct hw_tensor *from,
-                           const char *function)
+static enum hw_status tensor_accept(struct hw_tensor *tensor, const struct hw_tensor *from,
+                                    const char *function)
 {
     char why[FAULT_SIZE];
     if (!tensor_fault(from, false, why))
         return *tensor = *from, HW_OK;
-    return refuse(tensor, fail(HW_INVALID, "%s: %s", function, why));
+    return tensor_refuse(tensor, fail(HW_INVALID, "%s: %s", function, why));
 }
 
 /* Sets dtype, rank, extents, and the strides of a contiguous tensor. */
-static enum hw_status shape(struct hw_tensor *tensor, int32_t dtype, int32_t rank,
-                            const int64_t *extents, const char *function)
+static enum hw_status tensor_shape(struct hw_tensor *tensor, int32_t dtype, int32_t rank,
+                                   const int64_t *extents, const char *function)
 {
     uint64_t bytes;
     memset(tensor, 0, sizeof *tensor);
@@ -75,11 +75,11 @@ enum hw_status hw_tensor_host(struct hw_tensor *tensor, const void *data, int32_
 {
     REQUIRE(tensor);
     struct hw_tensor t;
-    enum hw_status status = shape(&t, dtype, rank, extents, "hw_tensor_host");
+    enum hw_status status = tensor_shape(&t, dtype, rank, extents, "hw_tensor_host");
     if (status)
-        return refuse(tensor, status);
+        return tensor_refuse(tensor, status);
     t.data = (void *)(uintptr_t)data;
-    return made(tensor, &t, "hw_tensor_host");
+    return tensor_accept(tensor, &t, "hw_tensor_host");
 }
 
 enum hw_status hw_tensor_view(struct hw_tensor *tensor, struct hw_buffer *buffer,
@@ -88,14 +88,14 @@ enum hw_status hw_tensor_view(struct hw_tensor *tensor, struct hw_buffer *buffer
 {
     REQUIRE(tensor);
     struct hw_tensor t;
-    enum hw_status status = shape(&t, dtype, rank, extents, "hw_tensor_view");
+    enum hw_status status = tensor_shape(&t, dtype, rank, extents, "hw_tensor_view");
     if (!status && !buffer)
         status = fail_null("hw_tensor_view", "buffer");
     if (status)
-        return refuse(tensor, status);
+        return tensor_refuse(tensor, status);
     t.buffer = buffer;
     t.offset = offset;
-    return made(tensor, &t, "hw_tensor_view");
+    return tensor_accept(tensor, &t, "hw_tensor_view");
 }
 
 enum hw_status hw_tensor_alloc(struct hw_device *device, uint32_t flags, int32_t dtype,
@@ -105,11 +105,11 @@ enum hw_status hw_tensor_alloc(struct hw_device *device, uint32_t flags, int32_t
     REQUIRE(tensor);
     struct hw_tensor t;
     char why[FAULT_SIZE];
-    enum hw_status status = shape(&t, dtype, rank, extents, "hw_tensor_alloc");
+    enum hw_status status = tensor_shape(&t, dtype, rank, extents, "hw_tensor_alloc");
     if (!status && shape_fault(&t, why))
         status = fail(HW_INVALID, "hw_tensor_alloc: %s", why);
     if (status || (status = hw_buffer_alloc(device, hw_tensor_bytes(&t), flags, &t.buffer)))
-        return refuse(tensor, status);
+        return tensor_refuse(tensor, status);
     *tensor = t;
     return HW_OK;
 }
@@ -117,8 +117,8 @@ enum hw_status hw_tensor_alloc(struct hw_device *device, uint32_t flags, int32_t
 /* ---- views ---- */
 
 /* HW_OK if views of `of` can be made. */
-static enum hw_status viewable(const struct hw_tensor *tensor, const struct hw_tensor *of,
-                               const char *function)
+static enum hw_status view_check(const struct hw_tensor *tensor, const struct hw_tensor *of,
+                                 const char *function)
 {
     char why[FAULT_SIZE];
     if (!tensor || !of)
@@ -131,7 +131,7 @@ static enum hw_status viewable(const struct hw_tensor *tensor, const struct hw_t
     return HW_OK;
 }
 
-static enum hw_status bad_axis(const char *function, int32_t axis, int32_t rank)
+static enum hw_status axis_refuse(const char *function, int32_t axis, int32_t rank)
 {
     return fail(HW_INVALID, "%s: axis is %d, must be 0 to %d", function, (int)axis,
                 (int)rank - 1);
@@ -145,11 +145,11 @@ static bool blocks_along(const struct hw_tensor *t, int32_t axis)
 enum hw_status hw_tensor_slice(struct hw_tensor *tensor, const struct hw_tensor *of,
                                int32_t axis, int64_t begin, int64_t end)
 {
-    enum hw_status status = viewable(tensor, of, "hw_tensor_slice");
+    enum hw_status status = view_check(tensor, of, "hw_tensor_slice");
     if (status)
         return status;
     if (axis < 0 || axis >= of->rank)
-        return bad_axis("hw_tensor_slice", axis, of->rank);
+        return axis_refuse("hw_tensor_slice", axis, of->rank);
     if (begin < 0 || begin > end || end > of->extent[axis])
         return fail(HW_INVALID,
                     "hw_tensor_slice: elements %" PRId64 " to %" PRId64
@@ -166,19 +166,19 @@ enum hw_status hw_tensor_slice(struct hw_tensor *tensor, const struct hw_tensor 
     if (!tensor_empty(
             &t)) /* an empty view keeps its offset: a new one could be past the end */
         t.offset += (uint64_t)(begin / block) * (uint64_t)t.stride[axis];
-    return made(tensor, &t, "hw_tensor_slice");
+    return tensor_accept(tensor, &t, "hw_tensor_slice");
 }
 
 enum hw_status hw_tensor_transpose(struct hw_tensor *tensor, const struct hw_tensor *of,
                                    int32_t axis_a, int32_t axis_b)
 {
-    enum hw_status status = viewable(tensor, of, "hw_tensor_transpose");
+    enum hw_status status = view_check(tensor, of, "hw_tensor_transpose");
     if (status)
         return status;
     if (axis_a < 0 || axis_a >= of->rank)
-        return bad_axis("hw_tensor_transpose", axis_a, of->rank);
+        return axis_refuse("hw_tensor_transpose", axis_a, of->rank);
     if (axis_b < 0 || axis_b >= of->rank)
-        return bad_axis("hw_tensor_transpose", axis_b, of->rank);
+        return axis_refuse("hw_tensor_transpose", axis_b, of->rank);
     if (axis_a != axis_b && (blocks_along(of, axis_a) || blocks_along(of, axis_b)))
         return fail(HW_INVALID,
                     "hw_tensor_transpose: rows of %s blocks cannot be transposed",
@@ -188,11 +188,11 @@ enum hw_status hw_tensor_transpose(struct hw_tensor *tensor, const struct hw_ten
     t.stride[axis_a] = of->stride[axis_b];
     t.extent[axis_b] = of->extent[axis_a];
     t.stride[axis_b] = of->stride[axis_a];
-    return made(tensor, &t, "hw_tensor_transpose");
+    return tensor_accept(tensor, &t, "hw_tensor_transpose");
 }
 
 /* The number of elements; false if it overflows. */
-static bool elements(const struct hw_tensor *t, int64_t *n)
+static bool element_count(const struct hw_tensor *t, int64_t *n)
 {
     *n = 1;
     if (tensor_empty(t))
@@ -209,10 +209,11 @@ enum hw_status hw_tensor_reshape(struct hw_tensor *tensor, const struct hw_tenso
     struct hw_tensor t;
     int64_t before, after;
     char text[DESCRIBE_SIZE], new_text[DESCRIBE_SIZE];
-    enum hw_status status = viewable(tensor, of, "hw_tensor_reshape");
-    if (status || (status = shape(&t, of->dtype, rank, extents, "hw_tensor_reshape")))
+    enum hw_status status = view_check(tensor, of, "hw_tensor_reshape");
+    if (status ||
+        (status = tensor_shape(&t, of->dtype, rank, extents, "hw_tensor_reshape")))
         return status;
-    if (!elements(of, &before) || !elements(&t, &after) || before != after)
+    if (!element_count(of, &before) || !element_count(&t, &after) || before != after)
         return fail(HW_INVALID,
                     "hw_tensor_reshape: %s and %s have different numbers of elements",
                     describe(of, text), describe(&t, new_text));
@@ -224,5 +225,5 @@ enum hw_status hw_tensor_reshape(struct hw_tensor *tensor, const struct hw_tenso
     t.buffer = of->buffer;
     t.data = of->data;
     t.offset = of->offset;
-    return made(tensor, &t, "hw_tensor_reshape");
+    return tensor_accept(tensor, &t, "hw_tensor_reshape");
 }
