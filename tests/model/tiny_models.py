@@ -7,6 +7,7 @@ Nothing here is taken from the decoder in C: blocks of numbers are decoded from 
 rope, attention and norms are computed one number at a time."""
 import json
 import math
+import operator
 import os
 import random
 import struct
@@ -231,7 +232,7 @@ class Model:
         return [a * w / math.sqrt(mean + f32(1e-5)) for a, w in zip(x, weight)]
 
     def project(self, name, x):
-        y = [math.fsum(w * a for w, a in zip(row, x)) for row in self.weights[name + '.weight']]
+        y = [math.fsum(map(operator.mul, row, x)) for row in self.weights[name + '.weight']]
         bias = self.weights.get(name + '.bias')
         return [a + b for a, b in zip(y, bias)] if bias else y
 
