@@ -35,7 +35,7 @@ pairs = [
     pair('n.f32', 6, struct.pack('<f', 1e-5)), pair('n.f64', 12, struct.pack('<d', 0.1)),
     pair('n.nan', 6, struct.pack('<f', float('nan'))), pair('n.inf', 12, struct.pack('<d', float('-inf'))),
     pair('n.bool', 7, b'\1'),
-    pair('s.odd', 8, text(b'a\xff\x1b[2Jb\xc2\x9b2J')), pair('s.long', 8, text(('\u00e4' * 100).encode())),
+    pair('s.odd', 8, text(b'a\xff\x1b[2J\x7fb\xc2\x9b2J')), pair('s.long', 8, text(('\u00e4' * 100).encode())),
     pair('s.nul', 8, text(b'a\0b')), pair('s.empty', 8, text(b'')),
     pair('a.nested', 9, array(9, [numbers(0), numbers(2), numbers(9)])),
     pair('a.texts', 9, array(8, [text(b't%d' % i) for i in range(9)])),
@@ -102,14 +102,14 @@ for key, wanted in {'u8': 255, 'i8': -1, 'u16': 65534, 'i16': -2, 'u32': 2 ** 32
                     'u64': str(2 ** 64 - 1), 'i64': -1, 'f32': 1e-5, 'f64': 0.1, 'bool': True, 'inf': '-inf'}.items():
     assert values['n.' + key] == wanted, (key, values['n.' + key])
 assert values['n.nan'] in ('nan', '-nan')
-assert values['s.odd'] == 'a?\x1b[2Jb??2J' and values['s.long'] == '\u00e4' * 100 and values['s.empty'] == ''
+assert values['s.odd'] == 'a\ufffd\x1b[2J\x7fb\x9b2J' and values['s.long'] == '\u00e4' * 100 and values['s.empty'] == ''
 assert values['s.nul'] == 'a\0b'
 assert values['a.nested'] == [[], [0, 1], [0, 1, 2, 3, 4, 5, 6, 7]], values['a.nested']
 assert values['a.texts'] == ['t%d' % i for i in range(8)] and tree['metadata']['a.texts']['count'] == 9
 assert [t['name'] for t in tree['tensors']] == ['b.second', 'a.first', 'c']
 assert {t['type']: t['computed'] for t in tree['types']} == {'F32': True, 'Q2_K': False, 'I64': False}
 END
-    run ! env LC_ALL=C grep -q $'\xc2\x9b' out # which a terminal would obey
+    run ! env LC_ALL=C grep -qP '\xc2\x9b|\x7f' out # which a terminal would obey
     inspect odd.gguf --all --json
     python3 - <<'END'
 import json
@@ -122,6 +122,8 @@ END
     grep -qE '^  a.first +I64 +3 x 2 x 2, 96 bytes$' out
     grep -qE '^  a.texts +string\[9\] +\["t0", .*"t7", \.\.\.\]$' out
     grep -qE '^  s.long +string +(ä){30}\.\.\.$' out
+    grep -qE '^  s.nul +string +a\\x00b$' out
+    grep -qF 'a\xff\x1b[2J\x7fb\xc2\x9b2J' out
     run ! grep -qP '[\x00-\x09\x0b-\x1f\x7f]' out
     run ! env LC_ALL=C grep -q $'\xc2\x9b' out
 }

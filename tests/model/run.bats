@@ -459,6 +459,14 @@ at = data.index(b'llama', data.index(b'general.architecture'))
 open('arch.gguf', 'wb').write(data[:at] + b'\xff\x1b[2J' + data[at + 5:])
 END
     hw_run arch.gguf; refused 1 "key 'general.architecture' is '\\xff\\x1b[2J', supported are 'llama'"
+    python3 - <<'END'
+import os
+data = open(os.environ['MODEL'], 'rb').read()
+at = data.index(b'llama', data.index(b'tokenizer.ggml.model'))
+open('zero.gguf', 'wb').write(data[:at] + b'll\0\xc3\xa9' + data[at + 5:])
+END
+    hw_run zero.gguf; refused 1 "key 'tokenizer.ggml.model' is 'll\\x00é', supported are 'llama'"
+    hw_run arch.gguf
     run ! grep -qP '[^\x20-\x7e]' err
 }
 
@@ -472,6 +480,18 @@ END
     cmp out typed
     hw_run "$MODEL" --prompt-file prompt -n 1 --json
     grep -q '"prompt": "ROMEO:"' out
+}
+
+@test "JSON has the whole prompt, with a zero byte and with bytes that are not UTF-8" {
+    printf 'ab\0caf\303\251\377\302' >prompt
+    hw_run "$MODEL" --prompt-file prompt -n 1 -d cpu --json
+    cat out err
+    [ "$status" -eq 0 ]
+    python3 - <<'END'
+import json
+run = json.load(open('out'))
+assert run['prompt'] == 'ab\0caf\u00e9\ufffd\ufffd', run['prompt']
+END
 }
 
 @test "the error names a model that is truncated while in use" {

@@ -6,6 +6,7 @@
 
 #include "base/write_size.h"
 #include "command.h"
+#include "util/text.h"
 #include "util/utf8.h"
 
 #include <errno.h>
@@ -183,22 +184,12 @@ void say_folded(int hang, const char *format, ...)
     va_end(args);
 }
 
-/* Control characters are those of ASCII, and the C1 set as UTF-8. */
-size_t printable_at(const char *text, size_t left)
+static void clean_bytes(char *to, size_t size, const char *text, size_t left)
 {
-    const unsigned char *c = (const unsigned char *)text;
-    const size_t length = utf8_at(text, left);
-    const bool control = *c < ' ' || *c == 0x7f ||
-                         (length == 2 && *c == 0xc2 && c[1] < 0xa0);
-    return control ? 0 : length;
-}
-
-void clean_text(char *to, size_t size, const char *text)
-{
-    const char *end = text + strlen(text);
+    const char *end = text + left;
     size_t used = 0;
     while (text < end && used + 5 < size) {
-        const size_t length = printable_at(text, (size_t)(end - text));
+        const size_t length = utf8_printable_at(text, (size_t)(end - text));
         if (length == 0)
             used += (size_t)snprintf(to + used, size - used, "\\x%02x",
                                      (unsigned char)*text);
@@ -207,6 +198,11 @@ void clean_text(char *to, size_t size, const char *text)
         text += length ? length : 1;
     }
     to[used] = '\0';
+}
+
+void clean_text(char *to, size_t size, const char *text)
+{
+    clean_bytes(to, size, text, strlen(text));
 }
 
 void complain_as(const char *command)
@@ -233,8 +229,8 @@ void complain(const char *format, ...)
         first_complaint = strdup(cleaned);
 }
 
-/* jansson escapes the control characters of ASCII, but not those from U+0080 to U+009F, which are
- * two bytes in UTF-8 and control terminals, too. */
+/* jansson escapes the control characters of ASCII, but not U+007F, and not those from U+0080 to
+ * U+009F, which are two bytes in UTF-8 and control terminals, too. */
 static int put_json(const char *text, size_t length, void *user)
 {
     (void)user;
@@ -242,6 +238,8 @@ static int put_json(const char *text, size_t length, void *user)
         const unsigned char *c = (const unsigned char *)text + i;
         if (c[0] == 0xc2 && i + 1 < length && c[1] < 0xa0)
             fprintf(out_file, "\\u%04x", (unsigned)text[++i] & 0xff);
+        else if (*c == 0x7f)
+            fputs("\\u007f", out_file);
         else
             fputc(*c, out_file);
     }
@@ -259,14 +257,18 @@ void out_tree(json_t *tree)
 
 json_t *json_text(const char *bytes, size_t length)
 {
+    static const char replacement[] = "\xef\xbf\xbd"; /* U+FFFD */
+    struct text copy = { 0 };
     json_t *string = json_stringn(bytes, length);
-    char *copy = string ? NULL : malloc(length + 1);
-    if (!copy)
-        return string ? string : json_string("");
-    for (size_t i = 0; i < length; i++)
-        copy[i] = (signed char)bytes[i] < 0 ? '?' : bytes[i];
-    string = json_stringn(copy, length);
-    free(copy);
+    bool good = true;
+    for (size_t at = 0, size; !string && good && at < length; at += size ? size : 1) {
+        size = utf8_at(bytes + at, length - at);
+        good = size ? text_append(&copy, bytes + at, size)
+                    : text_append(&copy, replacement, sizeof replacement - 1);
+    }
+    if (!string)
+        string = good ? json_stringn(copy.bytes, copy.length) : json_string("");
+    free(copy.bytes);
     return string;
 }
 
@@ -345,12 +347,11 @@ void out_csv_rows(const json_t *rows)
 
 static void clean_string(json_t *string)
 {
-    const char *text = json_string_value(string);
-    size_t size = 4 * strlen(text) + 6;
+    const size_t length = json_string_length(string), size = 4 * length + 6;
     char *cleaned = malloc(size);
     if (!cleaned)
         return;
-    clean_text(cleaned, size, text);
+    clean_bytes(cleaned, size, json_string_value(string), length);
     (void)json_string_set_nocheck(string, cleaned);
     free(cleaned);
 }

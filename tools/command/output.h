@@ -60,7 +60,7 @@ const char *complainer(void);
 /* Prints `tree` to the result, indented, and releases the reference. */
 void out_tree(json_t *tree);
 
-/* A JSON string of any bytes. If they are not UTF-8, those that are not ASCII become '?'. */
+/* A JSON string of any bytes, zeros included. Each byte that is not UTF-8 becomes U+FFFD. */
 json_t *json_text(const char *bytes, size_t length);
 
 /* Prints an array of objects as CSV (RFC 4180), a header line first. Its columns are the keys of
@@ -68,12 +68,8 @@ json_t *json_text(const char *bytes, size_t length);
  * left out. */
 void out_csv_rows(const json_t *rows);
 
-/* The length of the character at `text`, where `left` bytes, at least one, may be read. 0 for
- * control characters and for bytes that are not UTF-8: they must not be printed. */
-size_t printable_at(const char *text, size_t left);
-
-/* Escape such bytes, in a copy of one text or in every string below `tree`: names of files and
- * devices may contain anything. */
+/* Escape control characters and bytes that are not UTF-8, in a copy of one text or in every string
+ * below `tree`: names of files and devices may contain anything. */
 void clean_text(char *to, size_t size, const char *text);
 void clean_tree(json_t *tree);
 

@@ -10,6 +10,7 @@
 #include "command/watch.h"
 #include "model/llama/random.h"
 #include "util/clock.h"
+#include "util/utf8.h"
 
 #include <hw/report.h>
 
@@ -519,7 +520,7 @@ static void print_text(const char *bytes, size_t length)
     }
     for (size_t i = 0, size; i < length; i += size) {
         const bool blank = bytes[i] == '\n' || bytes[i] == '\t';
-        size = blank ? 1 : printable_at(bytes + i, length - i);
+        size = blank ? 1 : utf8_printable_at(bytes + i, length - i);
         if (size)
             fwrite(bytes + i, 1, size, out_file);
         else

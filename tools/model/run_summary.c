@@ -227,7 +227,8 @@ static json_t *json_ids(const int32_t *ids, int64_t count)
 static void add_text(const struct run *run, json_t *tree)
 {
     json_object_set_new(tree, "prompt",
-                        run->prompted ? json_words(run->input.bytes) : json_null());
+                        run->prompted ? json_text(run->input.bytes, run->input.length)
+                                      : json_null());
     json_object_set_new(tree, "prompt_ids",
                         json_ids(run->prompt.ids, (int64_t)run->prompt.count));
     json_object_set_new(
@@ -249,7 +250,9 @@ static void add_perplexity(const struct run *run, json_t *tree)
     const struct perplexity *p = &run->perplexity;
     const double nll = p->nll / (double)p->tokens;
     json_object_set_new(tree, "file", json_words(run->words->perplexity));
-    json_object_set_new(tree, "perplexity", json_real(exp(nll)));
+    /* JSON has no infinity. */
+    json_object_set_new(tree, "perplexity",
+                        isfinite(exp(nll)) ? json_real(exp(nll)) : json_null());
     json_object_set_new(tree, "nll", json_real(nll));
     json_object_set_new(tree, "tokens", json_integer(p->tokens));
     json_object_set_new(tree, "tokens_of_text", json_integer(p->wanted));

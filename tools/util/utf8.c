@@ -33,3 +33,12 @@ size_t utf8_at(const char *text, size_t left)
             return 0;
     return (size_t)length;
 }
+
+size_t utf8_printable_at(const char *text, size_t left)
+{
+    const unsigned char *c = (const unsigned char *)text;
+    const size_t length = utf8_at(text, left);
+    const bool control = *c < ' ' || *c == 0x7f ||
+                         (length == 2 && *c == 0xc2 && c[1] < 0xa0);
+    return control ? 0 : length;
+}

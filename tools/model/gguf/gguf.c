@@ -4,6 +4,7 @@
  * rest of the file. */
 #define _POSIX_C_SOURCE 200809L
 #include "gguf.h"
+#include "util/utf8.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -790,6 +791,26 @@ int32_t gguf_i32_at(const struct gguf_array *array, uint64_t index)
 bool gguf_string_is(struct gguf_string string, const char *text)
 {
     return string.length == strlen(text) && memcmp(string.bytes, text, string.length) == 0;
+}
+
+struct gguf_quote gguf_quote(struct gguf_string string)
+{
+    enum { MOST = 40 }; /* bytes: four characters for each fit */
+    struct gguf_quote quote;
+    size_t used = 0, at = 0;
+    while (at < string.length && at < MOST) {
+        const size_t length = utf8_printable_at(string.bytes + at, string.length - at);
+        if (length)
+            memcpy(quote.text + used, string.bytes + at, length);
+        else
+            snprintf(quote.text + used, sizeof quote.text - used, "\\x%02x",
+                     (unsigned)(uint8_t)string.bytes[at]);
+        used += length ? length : 4;
+        at += length ? length : 1;
+    }
+    snprintf(quote.text + used, sizeof quote.text - used, "%s",
+             at < string.length ? "..." : "");
+    return quote;
 }
 
 int gguf_string_compare(struct gguf_string a, struct gguf_string b)

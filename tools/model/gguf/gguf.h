@@ -148,6 +148,12 @@ int32_t gguf_i32_at(const struct gguf_array *array, uint64_t index);
 
 bool gguf_string_is(struct gguf_string string, const char *text);
 
+/* The string for a message: its first bytes, and an escape for each that cannot be printed. */
+struct gguf_quote {
+    char text[176];
+};
+struct gguf_quote gguf_quote(struct gguf_string string);
+
 /* Returns a negative number, zero or a positive one if `a` sorts before, equal to or after
  * `b`, compared by bytes. */
 int gguf_string_compare(struct gguf_string a, struct gguf_string b);

@@ -70,9 +70,9 @@ static bool read_architecture(const struct gguf *file, struct shape *shape,
         }
     list_architectures(list);
     return fault(why,
-                 "%s: key 'general.architecture' is '%.*s', supported are %s; use a model "
+                 "%s: key 'general.architecture' is '%s', supported are %s; use a model "
                  "of one of these",
-                 file->path, (int)(name.length < 40 ? name.length : 40), name.bytes, list);
+                 file->path, gguf_quote(name).text, list);
 }
 
 /* Reads a whole number from 1 to MAX_EXTENT; if absent, `fallback`, or an error if that is
@@ -162,9 +162,9 @@ static bool read_scaling_type(const struct gguf *file, const struct shape *shape
     *yarn = gguf_string_is(type, "yarn");
     return *linear || *yarn || gguf_string_is(type, "none") ||
            fault(why,
-                 "%s: key '%s' is '%.*s', supported are 'none', 'linear' and 'yarn'; use a "
+                 "%s: key '%s' is '%s', supported are 'none', 'linear' and 'yarn'; use a "
                  "model with one of these",
-                 file->path, key, (int)(type.length < 40 ? type.length : 40), type.bytes);
+                 file->path, key, gguf_quote(type).text);
 }
 
 /* YaRN (Peng et al., 2023, arXiv 2309.00071), as hw_rope() describes it. */

@@ -37,9 +37,9 @@ static const struct kind *find_kind(const struct gguf *file, struct fault *why)
                                kinds[i]->name);
     }
     fault_say(why,
-              "%s: key 'tokenizer.ggml.model' is '%.*s', supported are %s%s; use a model "
+              "%s: key 'tokenizer.ggml.model' is '%s', supported are %s%s; use a model "
               "with one of these tokenizers",
-              file->path, (int)(model.length < 40 ? model.length : 40), model.bytes, list,
+              file->path, gguf_quote(model).text, list,
               KINDS > 1 ? "" : " (this build has no PCRE2, which 'gpt2' needs)");
     return NULL;
 }

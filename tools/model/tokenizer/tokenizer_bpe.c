@@ -78,9 +78,9 @@ static bool unknown_pre(const struct gguf *file, struct gguf_string name, struct
         at += (size_t)snprintf(list + at, sizeof list - at, "%s'%s'", i ? ", " : "",
                                pre_tokenizers[i].name);
     return fault(why,
-                 "%s: key 'tokenizer.ggml.pre' is '%.*s', supported are %s; use a model "
+                 "%s: key 'tokenizer.ggml.pre' is '%s', supported are %s; use a model "
                  "with one of these pre-tokenizers",
-                 file->path, (int)(name.length < 40 ? name.length : 40), name.bytes, list);
+                 file->path, gguf_quote(name).text, list);
 }
 
 static bool read_pre(struct tokenizer *t, const struct gguf *file, struct fault *why)
