@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* report.c - see report.h. */
-#define _XOPEN_SOURCE 700 /* realpath() */
+#define _GNU_SOURCE /* asprintf(), realpath() */
 
 #include "report.h"
 
