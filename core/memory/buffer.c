@@ -158,16 +158,15 @@ enum hw_status hw_buffer_import(struct hw_device *device, const struct hw_import
     status = device_result(
         device, device->plugin->table.buffer_import(device->impl, &known, &made->base));
     if (status) {
-        free(made);
-        return fail_in(status, "hw_buffer_import on %s: ", device->name);
-    }
-    if ((uintptr_t)made->base.host % IMPORT_ALIGNMENT) { /* seen.h relies on this */
+        fail_in(status, "hw_buffer_import on %s: ", device->name);
+    } else if ((uintptr_t)made->base.host % IMPORT_ALIGNMENT) { /* seen.h relies on this */
         device->plugin->table.buffer_free(device->impl, &made->base);
-        status =
-            fail(HW_INTERNAL,
-                 "hw_buffer_import on %s: the plugin returned address %p, which is not a "
-                 "multiple of %d",
-                 device->name, made->base.host, IMPORT_ALIGNMENT);
+        status = fail(HW_INTERNAL,
+                      "hw_buffer_import on %s: the plugin returned address %p, which is "
+                      "not a multiple of %d",
+                      device->name, made->base.host, IMPORT_ALIGNMENT);
+    }
+    if (status) {
         free(made);
         return status;
     }

@@ -151,8 +151,6 @@ enum hw_status hw_device_kernel(struct hw_device *device, uint32_t op, uint32_t 
     return HW_OK;
 }
 
-/* ---- for applications ---- */
-
 uint32_t hw_device_count(struct hw_context *context)
 {
     return context ? catalog_of(context)->device_count : 0;

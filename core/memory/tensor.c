@@ -131,10 +131,13 @@ static enum hw_status view_check(const struct hw_tensor *tensor, const struct hw
     return HW_OK;
 }
 
-static enum hw_status axis_refuse(const char *function, int32_t axis, int32_t rank)
+static enum hw_status axis_check(const char *function, const struct hw_tensor *of,
+                                 int32_t axis)
 {
-    return fail(HW_INVALID, "%s: axis is %d, must be 0 to %d", function, (int)axis,
-                (int)rank - 1);
+    return axis >= 0 && axis < of->rank
+               ? HW_OK
+               : fail(HW_INVALID, "%s: axis is %d, must be 0 to %d", function, (int)axis,
+                      (int)of->rank - 1);
 }
 
 static bool blocks_along(const struct hw_tensor *t, int32_t axis)
@@ -146,10 +149,8 @@ enum hw_status hw_tensor_slice(struct hw_tensor *tensor, const struct hw_tensor 
                                int32_t axis, int64_t begin, int64_t end)
 {
     enum hw_status status = view_check(tensor, of, "hw_tensor_slice");
-    if (status)
+    if (status || (status = axis_check("hw_tensor_slice", of, axis)))
         return status;
-    if (axis < 0 || axis >= of->rank)
-        return axis_refuse("hw_tensor_slice", axis, of->rank);
     if (begin < 0 || begin > end || end > of->extent[axis])
         return fail(HW_INVALID,
                     "hw_tensor_slice: elements %" PRId64 " to %" PRId64
@@ -173,12 +174,9 @@ enum hw_status hw_tensor_transpose(struct hw_tensor *tensor, const struct hw_ten
                                    int32_t axis_a, int32_t axis_b)
 {
     enum hw_status status = view_check(tensor, of, "hw_tensor_transpose");
-    if (status)
+    if (status || (status = axis_check("hw_tensor_transpose", of, axis_a)) ||
+        (status = axis_check("hw_tensor_transpose", of, axis_b)))
         return status;
-    if (axis_a < 0 || axis_a >= of->rank)
-        return axis_refuse("hw_tensor_transpose", axis_a, of->rank);
-    if (axis_b < 0 || axis_b >= of->rank)
-        return axis_refuse("hw_tensor_transpose", axis_b, of->rank);
     if (axis_a != axis_b && (blocks_along(of, axis_a) || blocks_along(of, axis_b)))
         return fail(HW_INVALID,
                     "hw_tensor_transpose: rows of %s blocks cannot be transposed",
