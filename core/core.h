@@ -91,7 +91,7 @@ struct hw_device {
     /* Ops that are untested, or that the device does not compute: see route/op_state.h. */
     _Atomic uint32_t op_flags;
     struct op_state *op_states; /* protected by the context's lock */
-    pthread_cond_t op_tested;   /* used with that lock */
+    pthread_mutex_t op_testing; /* held while an op is tested; taken before that lock */
     _Atomic uint32_t chosen;    /* bits of enum chosen: who chose the device */
     /* By op: the counts of the device's closed queues, for hw_explain(). NULL: no queue was opened.
      * Protected by the context's lock. */

@@ -110,7 +110,7 @@ enum hw_status registry_add(struct plugin *plugin, int32_t index,
     device->info = *info;
     snprintf(device->name, sizeof device->name, "%s:%d", plugin->candidate->name, index);
     pthread_mutex_init(&device->lock, NULL);
-    pthread_cond_init(&device->op_tested, NULL);
+    pthread_mutex_init(&device->op_testing, NULL);
     while (*end)
         end = &(*end)->next;
     *end = device;
@@ -197,7 +197,7 @@ static void device_free(struct hw_device *device)
 {
     device_sleep(device);
     op_states_free(device);
-    pthread_cond_destroy(&device->op_tested);
+    pthread_mutex_destroy(&device->op_testing);
     pthread_mutex_destroy(&device->lock);
     free(device->closed_counts);
     free(device->why_lost);

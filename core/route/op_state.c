@@ -2,8 +2,8 @@
 /* op_state.c - one list for each device, protected by the context's lock. It has
  *
  *   forms     An op with dtypes that the admission test has cases for. A form that the test skipped
- *             is tested when the device is about to get it for the first time. The first thread
- *             starts the test, others that need the same form wait, and all other threads go on.
+ *             is tested when the device is about to get it for the first time. One thread tests,
+ *             others that need an untested form of the device wait, and all other threads go on.
  *   rejected  The next device in the context's order computes the op (fallback.c), because it
  *             failed the admission test or took too long there, could not be submitted (it would
  *             fail again with each call), or had wrong results. This lasts until
@@ -24,7 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum state { TESTED, UNTESTED, UNDER_TEST, WITHDRAWN, SLOW, FAILED, WRONG };
+enum state { TESTED, UNTESTED, WITHDRAWN, SLOW, FAILED, WRONG };
 
 struct op_state {
     struct op_state *next;
@@ -216,31 +216,28 @@ static struct op_state *nearest_form(const struct hw_device *device,
 static bool has_untested(const struct hw_device *device)
 {
     const struct op_state *entry = device->op_states;
-    while (entry && entry->state != UNTESTED && entry->state != UNDER_TEST)
+    while (entry && entry->state != UNTESTED)
         entry = entry->next;
     return entry != NULL;
 }
 
-/* The caller holds the context's lock, which is released during the test. hw_device_reset() may
- * change the entry meanwhile. */
-static void test_form(struct hw_device *device, struct op_state *entry)
+/* Tests the form, unless another thread has done so meanwhile. The caller holds the context's lock,
+ * which is released during the test. */
+static void form_test(struct hw_device *device, struct op_state *entry)
 {
-    entry->state = UNDER_TEST;
-    pthread_mutex_unlock(&device->context->lock);
-    device->context->test(device, &entry->form);
-    pthread_mutex_lock(&device->context->lock);
-    entry->state = TESTED;
-    if (!has_untested(device))
-        atomic_fetch_and(&device->op_flags, ~(uint32_t)OPS_UNTESTED);
-    pthread_cond_broadcast(&device->op_tested);
-}
-
-static void settle_form(struct hw_device *device, struct op_state *entry)
-{
-    if (entry->state == UNTESTED)
-        test_form(device, entry);
-    while (entry->state == UNDER_TEST)
-        pthread_cond_wait(&device->op_tested, &device->context->lock);
+    pthread_mutex_t *lock = &device->context->lock;
+    pthread_mutex_unlock(lock);
+    pthread_mutex_lock(&device->op_testing);
+    pthread_mutex_lock(lock);
+    if (entry->state == UNTESTED) {
+        pthread_mutex_unlock(lock);
+        device->context->test(device, &entry->form);
+        pthread_mutex_lock(lock);
+        entry->state = TESTED;
+        if (!has_untested(device))
+            atomic_fetch_and(&device->op_flags, ~(uint32_t)OPS_UNTESTED);
+    }
+    pthread_mutex_unlock(&device->op_testing);
 }
 
 /* ---- the look-up ---- */
@@ -272,8 +269,8 @@ enum hw_status op_look_up(struct hw_device *device, uint32_t op, const void *arg
     struct op_state *nearest = NULL;
     if (!rejected && test && device->op_flags & OPS_UNTESTED)
         nearest = nearest_form(device, &form);
-    if (nearest) {
-        settle_form(device, nearest);
+    if (nearest && nearest->state == UNTESTED) {
+        form_test(device, nearest);
         rejected = state_rejecting(device, &form);
     }
     if (rejected)
@@ -310,7 +307,6 @@ static uint32_t states_clear(struct hw_device *device)
         cleared++;
     }
     atomic_store(&device->op_flags, 0);
-    pthread_cond_broadcast(&device->op_tested);
     return cleared;
 }
 
