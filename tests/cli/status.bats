@@ -92,10 +92,64 @@ END
     cc -shared -fPIC -I "$BATS_TEST_DIRNAME/../../include" -o "$directory/hw_absent.so" "$BATS_TEST_TMPDIR/absent.c"
     chmod 755 "$directory/hw_absent.so"
     hw status
-    says '✗ Absent\\xc2\\x9b31m \(absent\)' # its C1 control is for no terminal
-    says '    Error: it needs libabsent\.so\.7.*\. Install the Absent driver, or HW_DISABLE=absent to stop looking\.'
+    says '- Absent\\xc2\\x9b31m \(absent\)' # its C1 control is for no terminal
+    line='it needs libabsent\.so\.7.*\. Install the Absent driver, or HW_DISABLE=absent to stop looking\.'
+    says "    Not available: $line"
     HW_DISABLE=absent hw status
     says '    Not used: .*HW_DISABLE.*'
+}
+
+@test "hardware that the machine does not have is one short line, and no error" {
+    command -v cc >/dev/null || skip "missing tool: cc"
+    make_directory
+    cat >"$BATS_TEST_TMPDIR/far.c" <<'END'
+#include <hw/plugin.h>
+static int32_t fill(const struct hw_host *host, struct hw_plugin *table)
+{
+    (void)host, (void)table;
+    return HW_NO_DEVICE;
+}
+HW_PLUGIN("far", "title=Far\nvendor=Nobody\nmatch=" MATCH "\nremedy=install Far\n", fill)
+END
+    for match in node:/nonexistent node:/dev/null; do
+        cc -shared -fPIC -DMATCH="\"$match\"" -I "$BATS_TEST_DIRNAME/../../include" -o "$directory/hw_far.so" \
+            "$BATS_TEST_TMPDIR/far.c"
+        chmod 755 "$directory/hw_far.so"
+        hw status
+        if [ "$match" = node:/dev/null ]; then # the system has the hardware, so the rest of the chain must be mended
+            says '✗ Far \(far\)'
+            says '    Error: .*'
+        else
+            says '- Far: no Nobody hardware here'
+            [[ $output != *✗* && $output != *"the system lists"* ]]
+            hw explain far
+            says '.*the system lists no Nobody hardware for it.*'
+        fi
+    done
+}
+
+@test "a plugin that lacks most ops is not recommended, even if it comes first" {
+    needs_cpu
+    command -v cc >/dev/null || skip "missing tool: cc"
+    make_directory
+    printf '#define NAME "few"\n#define LINES "rank=10\\n"\n#include "minimal.h"\n' >"$BATS_TEST_TMPDIR/few.c"
+    cc -shared -fPIC -fvisibility=hidden -I "$BATS_TEST_DIRNAME/../../include" -I "$BATS_TEST_DIRNAME/../plugins" \
+        -o "$directory/hw_few.so" "$BATS_TEST_TMPDIR/few.c"
+    cp "$PLUGINS/hw_cpu.so" "$directory/"
+    chmod 755 "$directory"/*.so
+    export HW_PLUGIN_PATH_ONLY=$directory
+    hw explain --json
+    json "d['recommended'] == 'few'" # the first one, which programs use
+    hw status
+    says 'Recommended backend: cpu'
+    says '    Programs use few first, although it has only 0 of [0-9]+ ops\. HW_BACKENDS=cpu,few changes the order\.'
+    hw status --json
+    json "d['recommended'] == 'cpu'"
+    hw devices
+    says 'cpu:0  \(recommended\)'
+    HW_BACKENDS=cpu,few hw status
+    says 'Recommended backend: cpu'
+    [[ $output != *"Programs use"* ]]
 }
 
 @test "devices that a plugin leaves out have a line each" {

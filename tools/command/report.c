@@ -220,6 +220,40 @@ const char *report_error(const struct report *report)
     return json_string_value(json_object_get(report->explain, "open_error"));
 }
 
+/* The facts about the device with this name, or NULL. */
+static const json_t *device_facts(const struct report *report, const json_t *name)
+{
+    json_t *device;
+    size_t index;
+    json_array_foreach (json_object_get(report->explain, "devices"), index, device)
+        if (json_equal(json_object_get(device, "name"), name))
+            return device;
+    return NULL;
+}
+
+/* Whether the plugin in use for the backend has less than half of the ops. */
+static bool has_few_ops(const struct report *report, const char *backend)
+{
+    json_t *file;
+    size_t index;
+    json_array_foreach (json_object_get(report->explain, "candidates"), index, file)
+        if (!strcmp(text_of(file, "state"), "used") &&
+            !strcmp(text_of(file, "name"), backend))
+            return json_array_size(json_object_get(file, "ops")) < HW_OP_COUNT / 2;
+    return false;
+}
+
+const json_t *report_recommended(const struct report *report)
+{
+    const json_t *selection = json_object_get(report->explain, "selection");
+    for (size_t i = 0; i < json_array_size(selection); i++) {
+        const json_t *device = device_facts(report, json_array_get(selection, i));
+        if (device && !has_few_ops(report, text_of(device, "backend")))
+            return device;
+    }
+    return device_facts(report, json_array_get(selection, 0));
+}
+
 /* Complains that the file has no device, with the reason. */
 static void complain_of_file(const struct report *report, const char *word)
 {

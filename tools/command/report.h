@@ -44,6 +44,11 @@ const char *report_setting(const struct report *report, const char *variable);
 /* The error that would have kept the context from opening without HW_OPEN_ANYWAY; NULL if none. */
 const char *report_error(const struct report *report);
 
+/* The facts about the device to recommend: the first one in order of preference whose plugin has at
+ * least half of the ops, or else the first one, which hw_device_default() returns. NULL if no
+ * device can be used. */
+const json_t *report_recommended(const struct report *report);
+
 /* The device with this name, or of this plugin file; the recommended one for NULL. Returns
  * NULL, with a complaint, if there is none. report_device() starts its plugin, report_listed()
  * does not. */

@@ -14,8 +14,8 @@
 static const struct manual manual = {
     .about =
         "hw devices - all facts about each device\n\n"
-        "In order of preference; the first one is recommended. A fact that the device does not\n"
-        "report is left out, never guessed.",
+        "In order of preference. A fact that the device does not report is left out, never\n"
+        "guessed.",
     .arguments = "[OPTION...] [DEVICE|FILE.so]",
     .notes = "  hw devices                   all of them\n"
              "  hw devices -l                one line each\n"
@@ -103,7 +103,7 @@ static void print_kernels(json_t *ops)
                 *text_of(row, "needs") ? ": " : "", text_of(row, "needs"));
 }
 
-static void print_device(const json_t *facts, bool first)
+static void print_device(const json_t *facts, bool recommended)
 {
     static const struct row {
         const char *label, *key;
@@ -113,7 +113,7 @@ static void print_device(const json_t *facts, bool first)
   after[] = { { "PCI address", "pci" }, { "UUID", "uuid" } };
 
     say("%s%s%s%s\n", ink(BOLD), text_of(facts, "name"), ink(PLAIN),
-        first ? "  (recommended)" : "");
+        recommended ? "  (recommended)" : "");
     if (!flag_of(facts, "selected"))
         say("  %snot used%s      %s\n", ink(YELLOW), ink(PLAIN), text_of(facts, "why"));
     for (size_t i = 0; i < sizeof before / sizeof before[0]; i++)
@@ -163,8 +163,7 @@ static json_t *devices_json(const struct report *report, const char *only, bool 
 
 static void print_devices(const struct report *report, json_t *list, bool lines)
 {
-    const json_t *selection = json_object_get(report->explain, "selection");
-    const char *first = json_string_value(json_array_get(selection, 0));
+    const json_t *recommended = report_recommended(report);
     json_t *facts;
     size_t index;
 
@@ -175,7 +174,7 @@ static void print_devices(const struct report *report, json_t *list, bool lines)
             continue;
         }
         say("%s", index ? "\n" : "");
-        print_device(facts, first && !strcmp(text_of(facts, "name"), first));
+        print_device(facts, facts == recommended);
     }
 }
 

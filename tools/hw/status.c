@@ -129,7 +129,7 @@ static json_t *backends_json(const struct report *report)
 
 static json_t *status_json(const struct report *report)
 {
-    const char *recommended = text_of(report->explain, "recommended");
+    const char *recommended = text_of(report_recommended(report), "backend");
     return json_pack("{s:i, s:s?, s:O, s:o, s:O?, s:O, s:O}", "schema", 1, "recommended",
                      *recommended && !report_error(report) ? recommended : NULL, "error",
                      json_object_get(report->explain, "open_error"), "backends",
@@ -155,6 +155,17 @@ static const char *const choices[] = { "disabled", "not-selected", "shadowed", N
 static const char *const absences[] = { "no-hardware", "needs-library", "no-driver",
                                         "no-device", NULL };
 
+/* Whether the file serves something that this machine need not have. If the manifest names hardware
+ * and the system lists it, or if the plugin leaves out a device, there is something to mend. */
+static bool is_absent(const json_t *file)
+{
+    const char *reason = text_of(file, "reason");
+    const json_t *match = json_object_get(json_object_get(file, "manifest"), "match");
+    return !strcmp(reason, "no-hardware") ||
+           (is_one_of(reason, absences) && !json_array_size(match) &&
+            !json_array_size(json_object_get(file, "left_out")));
+}
+
 static bool ends_sentence(const char *text)
 {
     return *text && strchr(".!?", text[strlen(text) - 1]);
@@ -166,6 +177,7 @@ static void print_reason(const json_t *file)
     const char *reason = text_of(file, "reason"), *message = text_of(file, "message");
     const char *remedy = text_of(file, "remedy"), *path = text_of(file, "file");
     bool choice = is_one_of(reason, choices), absence = is_one_of(reason, absences);
+    const bool problem = !choice && !is_absent(file);
     bool silence = absence && !ends_sentence(remedy) && !strstr(remedy, "HW_DISABLE");
     char last[5000] = "", where[5000] = "";
 
@@ -178,9 +190,11 @@ static void print_reason(const json_t *file)
                  silence                 ? " to stop looking."
                  : ends_sentence(remedy) ? ""
                                          : ".");
-    say_folded(8, "    %s%s%s %s%s%s%s\n", ink(choice ? YELLOW : RED),
-               choice ? "Not used:" : "Error:", ink(PLAIN), where, message,
-               ends_sentence(message) ? "" : ".", last);
+    say_folded(8, "    %s%s%s %s%s%s%s\n", ink(problem ? RED : YELLOW),
+               choice    ? "Not used:"
+               : problem ? "Error:"
+                         : "Not available:",
+               ink(PLAIN), where, message, ends_sentence(message) ? "" : ".", last);
 }
 
 static void print_device(const json_t *facts)
@@ -211,15 +225,27 @@ static void print_left_out(const json_t *file)
                        ink(YELLOW), text_of(each, "why"), ink(PLAIN));
 }
 
-/* Whether only the settings keep the backend from being used. */
-static bool is_excluded(const json_t *backend)
+/* Whether somebody has to mend something before the backend can be used: neither do the settings
+ * exclude it, nor is it absent. */
+static bool is_problem(const json_t *backend)
 {
     json_t *file;
     size_t index;
     json_array_foreach (json_object_get(backend, "files"), index, file)
-        if (*text_of(file, "reason") && !is_one_of(text_of(file, "reason"), choices))
-            return false;
-    return true;
+        if (*text_of(file, "reason") && !is_one_of(text_of(file, "reason"), choices) &&
+            !is_absent(file))
+            return true;
+    return false;
+}
+
+/* The only file of the backend, if the system lists no hardware for it; or NULL. */
+static const json_t *without_hardware(const json_t *backend)
+{
+    const json_t *files = json_object_get(backend, "files");
+    const json_t *file = json_array_get(files, 0);
+    return json_array_size(files) == 1 && !strcmp(text_of(file, "reason"), "no-hardware")
+               ? file
+               : NULL;
 }
 
 /* A plugin may lack ops, which then run on other devices. */
@@ -235,10 +261,10 @@ static void print_title(const json_t *backend, const char *file)
     const char *name = text_of(backend, "name");
     if (flag_of(backend, "available"))
         say("%s✓%s ", ink(GREEN), ink(PLAIN));
-    else if (is_excluded(backend))
-        say("%s-%s ", ink(YELLOW), ink(PLAIN));
-    else
+    else if (is_problem(backend))
         say("%s✗%s ", ink(RED), ink(PLAIN));
+    else
+        say("%s-%s ", ink(YELLOW), ink(PLAIN));
     if (*name)
         say("%s (%s)", text_of(backend, "title"), name);
     else
@@ -259,12 +285,24 @@ static void print_worker(const json_t *worker)
     say("\n");
 }
 
+/* "- CUDA: no NVIDIA hardware here" */
+static void print_no_hardware(const char *title, const json_t *file)
+{
+    const char *vendor = text_of(json_object_get(file, "manifest"), "vendor");
+    say("%s-%s %s: no %s%shardware here\n", ink(YELLOW), ink(PLAIN), title, vendor,
+        *vendor ? " " : "");
+}
+
 static void print_backend(const json_t *backend, const json_t *demotions)
 {
     json_t *files = json_object_get(backend, "files"), *each;
     const char *path = text_of(json_array_get(files, 0), "file");
     size_t index;
 
+    if (without_hardware(backend)) {
+        print_no_hardware(text_of(backend, "title"), without_hardware(backend));
+        return;
+    }
     print_title(backend, strrchr(path, '/') ? strrchr(path, '/') + 1 : path);
     json_array_foreach (json_object_get(backend, "devices"), index, each) {
         print_device(each);
@@ -294,10 +332,36 @@ static void print_directories(const json_t *directories)
                       "hw_<name>.so.\n");
 }
 
-static void print_status(const json_t *status)
+/* The number of ops of a backend, or HW_OP_COUNT if that is unknown. */
+static size_t ops_of(const json_t *backends, const char *name)
 {
-    const char *recommended = text_of(status, "recommended"),
-               *error = text_of(status, "error");
+    json_t *backend;
+    size_t index;
+    json_array_foreach ((json_t *)backends, index, backend)
+        if (!strcmp(text_of(backend, "name"), name) && json_object_get(backend, "ops"))
+            return json_array_size(json_object_get(backend, "ops"));
+    return HW_OP_COUNT;
+}
+
+/* `first`: the backend that programs use unless they choose. */
+static void print_recommended(const json_t *status, const char *first)
+{
+    const char *recommended = text_of(status, "recommended");
+    say("\n%sRecommended backend:%s %s\n", ink(BOLD), ink(PLAIN),
+        *recommended                ? recommended
+        : *text_of(status, "error") ? "none: see the error above"
+                                    : "none");
+    if (*recommended && strcmp(recommended, first))
+        say_folded(4,
+                   "    Programs use %s first, although it has only %zu of %d ops. "
+                   "HW_BACKENDS=%s,%s changes the order.\n",
+                   first, ops_of(json_object_get(status, "backends"), first), HW_OP_COUNT,
+                   recommended, first);
+}
+
+static void print_status(const json_t *status, const char *first)
+{
+    const char *error = text_of(status, "error");
     json_t *each;
     size_t index;
 
@@ -306,10 +370,7 @@ static void print_status(const json_t *status)
     say("%s=== Available Backends ===%s\n", ink(BOLD), ink(PLAIN));
     json_array_foreach (json_object_get(status, "backends"), index, each)
         print_backend(each, json_object_get(status, "demotions"));
-    say("\n%sRecommended backend:%s %s\n", ink(BOLD), ink(PLAIN),
-        *recommended ? recommended
-        : *error     ? "none: see the error above"
-                     : "none");
+    print_recommended(status, first);
     print_warnings(json_object_get(status, "warnings"), error);
     print_directories(json_object_get(status, "directories"));
 }
@@ -325,13 +386,13 @@ int cmd_status(int argc, const char **argv)
         status = EXIT_FAILED;
         if (report_open(&report, NULL)) {
             json_t *tree = status_json(&report);
-            if (*text_of(report.explain, "recommended") && !report_error(&report))
+            if (report_recommended(&report) && !report_error(&report))
                 status = 0;
             if (out_json)
                 out_tree(json_incref(tree));
             else {
                 clean_tree(tree);
-                print_status(tree);
+                print_status(tree, text_of(report.explain, "recommended"));
             }
             json_decref(tree);
             report_close(&report);
