@@ -115,62 +115,36 @@ HOT bool can_look(const void *args, size_t size, size_t own)
 static __attribute__((noinline)) enum hw_status
 submit_unlike(struct hw_queue *queue, uint32_t op, const void *args, size_t size)
 {
-    const bool looks = can_look(args, size, op_rows[op].size) && usable(queue);
-    for (uint32_t way = 0; way < SEEN_WAYS && looks; way++) {
-        struct seen_call *seen = seen_in(queue, way, op, args);
-        if (!seen || !is_like(queue, seen, args, &op_rows[op]))
-            continue;
-        if (way)
-            seen_swap(&queue->seen, seen->slot);
-        return take(queue, seen, args);
-    }
+    const struct op_row *row = &op_rows[op];
+    if (can_look(args, size, row->size) && usable(queue))
+        for (struct seen_call *seen = seen_first(queue, op, args); seen; seen = seen->next)
+            if (seen->op == op && is_like(queue, seen, args, row)) {
+                seen_put_first(queue, seen);
+                return take(queue, seen, args);
+            }
     return checked_for(op)(queue, op, args, size);
-}
-
-/* Handles calls after a change of the device or a fork. */
-static __attribute__((noinline)) enum hw_status submit_after(struct hw_queue *queue,
-                                                             uint32_t op, const void *args)
-{
-    /* Read before usable(): a device that is lost afterwards has another stamp. */
-    const uint64_t stamp = stamp_of(queue, memory_order_acquire);
-    if (usable(queue))
-        queue->usable = stamp;
-    return submit_unlike(queue, op, args, op_rows[op].size);
-}
-
-/* Handles a call that may be like the remembered one: if it is, its addresses are remembered. */
-static __attribute__((noinline)) enum hw_status
-submit_followed(struct hw_queue *queue, struct seen_call *seen, const void *args)
-{
-    /* Read before usable(): a device that is lost afterwards has another stamp. */
-    const uint64_t stamp = stamp_of(queue, memory_order_acquire);
-    seen->rest = -1;
-    if (!usable(queue) || !is_like(queue, seen, args, &op_rows[seen->op]))
-        return submit_unlike(queue, seen->op, args, op_rows[seen->op].size);
-    follow(seen, args, stamp);
-    return take(queue, seen, args);
 }
 
 /* Handles a call that may have the form of the remembered one and other addresses. */
 static __attribute__((noinline)) enum hw_status
 submit_moved(struct hw_queue *queue, struct seen_call *seen, const void *args)
 {
-    if (unlikely(is_followed(seen)))
-        return submit_followed(queue, seen, args);
-    if (unlikely(stamp_of(queue, memory_order_relaxed) != queue->usable))
-        return submit_after(queue, seen->op, args);
-    return is_like(queue, seen, args, &op_rows[seen->op])
-               ? take(queue, seen, args)
-               : submit_unlike(queue, seen->op, args, op_rows[seen->op].size);
+    const struct op_row *row = &op_rows[seen->op];
+    /* Read before usable(): a device that is lost afterwards has another stamp. */
+    const uint64_t stamp = stamp_of(queue, memory_order_acquire);
+    if (unlikely(!usable(queue)) || unlikely(!is_like(queue, seen, args, row)))
+        return submit_unlike(queue, seen->op, args, row->size);
+    seen_update(seen, args, stamp);
+    return take(queue, seen, args);
 }
 
 static enum hw_status submit_seen(struct hw_queue *queue, uint32_t op, const void *args,
                                   size_t size)
 {
     const struct op_row *row = &op_rows[op];
-    struct seen_call *seen = can_look(args, size, row->size) ? seen_in(queue, 0, op, args)
+    struct seen_call *seen = can_look(args, size, row->size) ? seen_first(queue, op, args)
                                                              : NULL;
-    if (unlikely(!seen))
+    if (unlikely(!seen) || unlikely(seen->op != op))
         return submit_unlike(queue, op, args, size);
     return likely(stamp_of(queue, memory_order_relaxed) == seen->stamp) &&
                    likely(same_call(seen, args, row))

@@ -38,20 +38,19 @@ void add_counts(const struct call_counts *counts, struct hw_call_stats *sum);
 enum {
     SEEN_ALIGNMENT = 64, /* a cache line */
     SEEN_CALLS = 32,     /* several times the number of forms in a model's layers */
-    SEEN_SLOTS = 512,    /* enough that two forms seldom share a slot */
-    SEEN_WAYS = 2        /* two forms that share a slot are both found */
+    SEEN_SLOTS = 512     /* enough that two forms seldom share a slot */
 };
 
 /* Distances between operands wrap like addresses. This value stands for no distance: two operands
  * that fit are never so far apart. */
 #define NO_DISTANCE (UINT64_C(1) << 63)
 
-/* Conditions for the address of an operand. `room` and `in_place` are distances from the end of the
- * last operand to the start of this one. */
+/* Conditions for the address of an operand. `gap_max` and `in_place` are distances from the end of
+ * the last operand to the start of this one. */
 struct seen_place {
-    uint64_t reach;    /* bytes from the first element to the last */
-    uint64_t barred;   /* bits that its offset, or its host address, must not have */
-    uint64_t room;     /* the largest distance if the two operands do not overlap */
+    uint64_t bytes;          /* from the first element to the last */
+    uint64_t forbidden_bits; /* bits that its offset, or its host address, must not have */
+    uint64_t gap_max;        /* the largest distance if the two operands do not overlap */
     uint64_t in_place; /* the distance if both begin at the same byte; or NO_DISTANCE */
 };
 
@@ -60,19 +59,19 @@ struct seen_call {
     uint64_t stamp; /* stamp_of() the queue when these addresses were checked */
     void *plan;     /* the plugin's, for calls of this form; NULL: it has none */
     uint32_t op;
-    uint32_t absent;  /* bit i: operand i is absent */
-    uint32_t outputs; /* bit i: operand i is an output, and not the last operand */
-    uint32_t moves;   /* how often new addresses were remembered, up to FOLLOWED */
-    int32_t rest;     /* minus the calls on other addresses until the next follow() */
-    uint32_t slot;    /* the slot that has this call */
-    bool packed;      /* calls of this form have a packed operand */
+    uint32_t absent;        /* bit i: operand i is absent */
+    uint32_t outputs;       /* bit i: operand i is an output, and not the last operand */
+    uint32_t skip_count;    /* calls on other addresses before new ones are remembered */
+    struct seen_call *next; /* an earlier call of the same slot */
+    uint32_t slot;
+    bool packed; /* calls of this form have a packed operand */
     _Alignas(SEEN_ALIGNMENT) union any_op args; /* later calls may replace the addresses */
     struct seen_place place[MAX_OPERANDS];
 };
 
-/* The latest calls. A hash of the form selects a slot, which has two calls. */
+/* The latest calls. A hash of the form selects a slot, which lists calls. */
 struct seen_calls {
-    struct seen_call *slot[SEEN_WAYS][SEEN_SLOTS];
+    struct seen_call *slot[SEEN_SLOTS];
     uint32_t next; /* the call that is replaced next, modulo SEEN_CALLS */
     struct seen_call call[SEEN_CALLS];
 };
@@ -80,9 +79,8 @@ struct seen_calls {
 struct hw_queue {
     /* Read by hw_submit(). */
     submit_any *submit[HW_OP_COUNT];
-    _Atomic uint32_t generation; /* of the process; NO_GENERATION: see op_state.c */
-    uint64_t usable;             /* stamp_of() the queue when usable() was last true */
-    bool host_tensors;           /* the device can access any host address */
+    _Atomic uint32_t generation;       /* of the process; NO_GENERATION: see op_state.c */
+    bool host_tensors;                 /* the device can access any host address */
     uint32_t cold_traits[HW_OP_COUNT]; /* bits of enum trait that take the cold path */
     struct hw_device *device;
     void *device_impl;

@@ -9,12 +9,12 @@
 
 /* ---- looking ---- */
 
-/* Whether a packed operand is as its device made it, if the remembered operand was. places_fit()
+/* Whether a packed operand is as its device made it, if the remembered operand was. place_fits()
  * has excluded offsets and host memory. */
 static bool packed_is_like(const struct hw_tensor *t, const struct seen_place *like)
 {
     const struct buffer *buffer = buffer_of(t->buffer);
-    return buffer->base.bytes == like->reach && buffer->packed.layout == t->layout &&
+    return buffer->base.bytes == like->bytes && buffer->packed.layout == t->layout &&
            buffer->packed.dtype == t->dtype && equal_extents(&buffer->packed, t);
 }
 
@@ -28,81 +28,69 @@ bool packed_fit(const struct seen_call *seen, const void *args)
     return true;
 }
 
-void follow(struct seen_call *seen, const void *args, uint64_t stamp)
-{
-    memcpy(&seen->args, args, op_rows[seen->op].size);
-    const bool last = ++seen->moves == FOLLOWED;
-    seen->stamp = last ? NO_STAMP : stamp;
-    seen->moves = last ? 0 : seen->moves;
-    seen->rest = last ? -(int32_t)(ROUND - FOLLOWED) : -1;
-}
-
 /* ---- the conditions for later calls ---- */
 
-/* The limit keeps the sum of an offset and a reach from wrapping. */
-#define LONGEST_REACH (UINT64_C(1) << 62)
-#define FAR_AWAY      (UINT64_C(3) << 62)
+/* The limit keeps the sum of an offset and a size from wrapping. */
+#define MOST_BYTES (UINT64_C(1) << 62)
+#define FAR_AWAY   (UINT64_C(3) << 62)
 
 /* Whether all operands that are present have elements. */
-static bool plain(const struct op_row *row, const void *args, const struct check *check)
+static bool can_be_seen(const struct op_row *row, const void *args,
+                        const struct check *check)
 {
     const struct hw_tensor *t = args;
     for (uint32_t i = 0; i < row->operand_count; i++) {
-        const uint64_t reach = check->bytes[i].end - check->bytes[i].begin;
-        if (t[i].dtype != HW_NONE && (!reach || reach >= LONGEST_REACH))
+        const uint64_t bytes = check->bytes[i].end - check->bytes[i].begin;
+        if (t[i].dtype != HW_NONE && (!bytes || bytes >= MOST_BYTES))
             return false;
     }
     return true;
 }
 
-static uint64_t reach_of(const struct byte_range *bytes)
+/* Gaps wrap, so an operand before `y` has a large gap. A packed tensor must be used whole, as
+ * hw_tensor_pack() made it in its own buffer, so its offset must be 0. */
+static struct seen_place seen_place_of(const struct hw_tensor *t,
+                                       const struct byte_range *x,
+                                       const struct byte_range *y)
 {
-    return bytes->end - bytes->begin;
+    const uint64_t bytes = x->end - x->begin;
+    return (struct seen_place){
+        .bytes = bytes,
+        .forbidden_bits = t->layout ? UINT64_MAX
+                                    : FAR_AWAY | (dtype_rows[t->dtype].alignment - 1u),
+        .gap_max = 0 - (y->end - y->begin) - bytes,
+        .in_place = NO_DISTANCE,
+    };
 }
 
-/* The largest distance from the end of `y` to the start of `x` without overlap. Distances wrap, so
- * a place before `y` is a large distance. */
-static uint64_t room_behind(const struct byte_range *y, const struct byte_range *x)
+static void seen_set(struct seen_call *call, const void *args, const struct check *check)
 {
-    return 0 - reach_of(y) - reach_of(x);
-}
-
-/* The bits that an address must not have. A packed tensor must be used whole, as hw_tensor_pack()
- * made it in its own buffer, so its offset must be 0. */
-static uint64_t barred_for(const struct hw_tensor *t)
-{
-    return t->layout ? UINT64_MAX : FAR_AWAY | (dtype_rows[t->dtype].alignment - 1u);
-}
-
-static void set_operands(struct seen_call *call, const struct op_row *row, const void *args,
-                         const struct check *check)
-{
+    const struct op_row *row = &op_rows[check->op];
     const struct hw_tensor *t = args;
-    const struct byte_range *y = &check->bytes[row->operand_count - 1];
+    const uint32_t last = row->operand_count - 1;
+    call->op = check->op;
     call->absent = 0;
     call->packed = false;
-    for (uint32_t i = 0; i < row->operand_count; i++) {
+    call->stamp = NO_STAMP;
+    call->skip_count = 0;
+    memcpy(&call->args, args, row->size);
+    for (uint32_t i = 0; i <= last; i++) {
         call->absent |= (uint32_t)(t[i].dtype == HW_NONE) << i;
         call->packed |= t[i].dtype != HW_NONE && t[i].layout;
-        call->place[i] = (struct seen_place){
-            .reach = reach_of(&check->bytes[i]),
-            .barred = barred_for(&t[i]),
-            .room = room_behind(y, &check->bytes[i]),
-            .in_place = NO_DISTANCE,
-        };
+        call->place[i] = seen_place_of(&t[i], &check->bytes[i], &check->bytes[last]);
     }
-    call->outputs = row->written & ~call->absent & ((1u << (row->operand_count - 1)) - 1);
+    call->outputs = row->written & ~call->absent & ((1u << last) - 1);
 }
 
 /* If this call is in place, all calls of its form may be. Only the last operand may be in place. */
-static void allow_in_place(struct seen_call *call, const struct check *check)
+static void seen_allow_in_place(struct seen_call *call, const struct check *check)
 {
     const uint32_t last = op_rows[check->op].operand_count - 1;
     const struct byte_range *y = &check->bytes[last];
     for (uint32_t i = 0; i < last; i++) {
         const struct byte_range *x = &check->bytes[i];
         if (share_space(y, x) && y->begin == x->begin)
-            call->place[i].in_place = 0 - reach_of(y);
+            call->place[i].in_place = y->begin - y->end;
     }
 }
 
@@ -133,73 +121,40 @@ void seen_drop(struct hw_queue *queue)
 
 /* ---- remembering ---- */
 
-/* Forgets the oldest call and returns its memory. */
-static struct seen_call *take_oldest(struct hw_queue *queue)
+static void seen_unlist(struct hw_queue *queue, struct seen_call *call)
 {
-    struct seen_calls *seen = &queue->seen;
-    struct seen_call *call = &seen->call[seen->next++ % SEEN_CALLS];
-    for (uint32_t way = 0; way < SEEN_WAYS; way++)
-        if (seen->slot[way][call->slot] == call)
-            seen->slot[way][call->slot] = NULL;
-    plan_drop(queue, call);
-    return call;
+    struct seen_call **link = &queue->seen.slot[call->slot];
+    while (*link && *link != call)
+        link = &(*link)->next;
+    if (*link)
+        *link = call->next;
 }
 
-/* Whether the call has the form of the remembered one. */
-static bool has_form(const struct seen_call *seen, uint32_t op, const void *args)
+void seen_put_first(struct hw_queue *queue, struct seen_call *call)
 {
-    if (!seen || seen->op != op)
-        return false;
-    const struct op_row *row = &op_rows[op];
-    const struct hw_tensor *t = args, *like = (const void *)&seen->args;
-    pair differ = { 0 };
-    for (uint32_t i = 0; i < row->operand_count; i++) {
-        if (!same_type(seen, args, i))
-            return false;
-        if (is_there(seen, i))
-            differ |= differ_in_shape(&t[i], &like[i]);
-    }
-    return !(differ[0] | differ[1]) && same_fields(args, like, row);
-}
-
-/* Finds the remembered call of this form. If there is none, replaces the oldest call. */
-static struct seen_call *remember(struct hw_queue *queue, const void *args,
-                                  const struct check *check)
-{
-    struct seen_calls *seen = &queue->seen;
-    const struct op_row *row = &op_rows[check->op];
-    const uint32_t slot = slot_of(check->op, args);
-    for (uint32_t way = 0; way < SEEN_WAYS; way++)
-        if (has_form(seen->slot[way][slot], check->op, args))
-            return seen->slot[way][slot];
-    struct seen_call *call = take_oldest(queue);
-    call->op = check->op;
-    call->slot = slot;
-    call->stamp = NO_STAMP;
-    call->moves = 0;
-    call->rest = -1;
-    memcpy(&call->args, args, row->size);
-    set_operands(call, row, args, check);
-    plan_make(queue, call, args);
-    if (seen->slot[0][slot])
-        seen->slot[1][slot] = seen->slot[0][slot];
-    seen->slot[0][slot] = call;
-    return call;
-}
-
-void seen_swap(struct seen_calls *seen, uint32_t slot)
-{
-    struct seen_call *first = seen->slot[0][slot];
-    seen->slot[0][slot] = seen->slot[1][slot];
-    seen->slot[1][slot] = first;
+    seen_unlist(queue, call);
+    call->next = queue->seen.slot[call->slot];
+    queue->seen.slot[call->slot] = call;
 }
 
 struct seen_call *seen_add(struct hw_queue *queue, const void *args,
                            const struct check *check)
 {
-    if (!plain(&op_rows[check->op], args, check))
+    const struct op_row *row = &op_rows[check->op];
+    if (!can_be_seen(row, args, check))
         return NULL;
-    struct seen_call *call = remember(queue, args, check);
-    allow_in_place(call, check);
+    struct seen_call *call = seen_first(queue, check->op, args);
+    while (call && !(call->op == check->op && same_form(call, args, row)))
+        call = call->next;
+    if (!call) {
+        call = &queue->seen.call[queue->seen.next++ % SEEN_CALLS]; /* the oldest */
+        seen_unlist(queue, call);
+        plan_drop(queue, call);
+        seen_set(call, args, check);
+        plan_make(queue, call, args);
+        call->slot = slot_of(check->op, args);
+        seen_put_first(queue, call);
+    }
+    seen_allow_in_place(call, check);
     return call;
 }

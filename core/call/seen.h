@@ -88,6 +88,20 @@ HOT bool same_fields(const void *args, const void *like, const struct op_row *ro
     return !differ;
 }
 
+/* Whether the call has the form of the remembered one. */
+HOT bool same_form(const struct seen_call *seen, const void *args, const struct op_row *row)
+{
+    const struct hw_tensor *t = args, *like = (const void *)&seen->args;
+    pair differ = { 0 };
+    for (uint32_t i = 0; i < row->operand_count; i++) {
+        if (unlikely(!same_type(seen, args, i)))
+            return false;
+        if (is_there(seen, i))
+            differ |= differ_in_shape(&t[i], &like[i]);
+    }
+    return likely(!(differ[0] | differ[1])) && likely(same_fields(args, like, row));
+}
+
 /* Whether nothing differs at all. */
 HOT bool same_call(const struct seen_call *seen, const void *args, const struct op_row *row)
 {
@@ -120,22 +134,22 @@ HOT uint64_t stamp_of(const struct hw_queue *queue, memory_order order)
 /* ---- other addresses ---- */
 
 /* Whether the operand has a valid address. Sets *begin to a number to compare: the host address, or
- * a number derived from the plugin's handle. The barred bits keep the sums from wrapping. */
-HOT bool place_fits(const struct hw_queue *queue, const struct hw_device *device,
-                    const struct seen_call *seen, const struct hw_tensor *t,
-                    uint32_t operand, uint64_t *begin)
+ * a number derived from the plugin's handle. The forbidden bits keep the sums from wrapping. */
+HOT bool place_fits(const struct hw_queue *queue, const struct seen_call *seen,
+                    const struct hw_tensor *t, uint32_t operand, uint64_t *begin)
 {
     const struct seen_place *like = &seen->place[operand];
     const struct buffer *buffer = buffer_of(t->buffer);
     const uint64_t offset = t->offset;
     if (likely(buffer != NULL)) {
         *begin = buffer->address + offset;
-        return likely((offset & like->barred) == 0) &&
-               likely(offset + like->reach <= buffer->base.bytes) &&
-               likely(buffer->owner == device);
+        return likely((offset & like->forbidden_bits) == 0) &&
+               likely(offset + like->bytes <= buffer->base.bytes) &&
+               likely(buffer->owner == queue->device);
     }
     *begin = (uint64_t)(uintptr_t)t->data + offset;
-    return t->data && queue->host_tensors && *begin >= offset && !(*begin & like->barred);
+    return t->data && queue->host_tensors && *begin >= offset &&
+           !(*begin & like->forbidden_bits);
 }
 
 HOT bool writable(const struct hw_tensor *t)
@@ -152,12 +166,12 @@ HOT bool outputs_fit(const struct seen_call *seen, const void *args,
     const struct hw_tensor *t = args;
     for (uint32_t rest = seen->outputs; rest; rest &= rest - 1) {
         const uint32_t y = (uint32_t)__builtin_ctz(rest);
-        const uint64_t reach = seen->place[y].reach, end = begin[y] + reach;
+        const uint64_t bytes = seen->place[y].bytes, end = begin[y] + bytes;
         if (unlikely(!writable(&t[y])))
             return false;
         for (uint32_t x = 0; x < last; x++)
             if (x != y && is_there(seen, x) &&
-                unlikely(begin[x] - end > 0 - reach - seen->place[x].reach))
+                unlikely(begin[x] - end > 0 - bytes - seen->place[x].bytes))
                 return false;
     }
     return true;
@@ -167,60 +181,56 @@ HOT bool outputs_fit(const struct seen_call *seen, const void *args,
 bool packed_fit(const struct seen_call *seen, const void *args);
 
 /* Whether a call is like the remembered one: it has the same form, is valid, and the plugin can
- * take it as it is. An address means something only if the operand is there, so the type comes
+ * take it as it is. An address means something only if the operand is there, so the form comes
  * first. */
 HOT bool is_like(const struct hw_queue *queue, const struct seen_call *seen,
                  const void *args, const struct op_row *row)
 {
-    const struct hw_device *device = queue->device;
     const uint32_t last = row->operand_count - 1;
-    const struct hw_tensor *t = args, *like = (const void *)&seen->args;
+    const struct hw_tensor *t = args;
     uint64_t begin[MAX_OPERANDS];
-    if (unlikely(!same_type(seen, args, last)) ||
-        unlikely(!place_fits(queue, device, seen, &t[last], last, &begin[last])) ||
+    if (unlikely(!same_form(seen, args, row)) ||
+        unlikely(!place_fits(queue, seen, &t[last], last, &begin[last])) ||
         unlikely(!writable(&t[last])))
         return false;
-    const uint64_t end = begin[last] + seen->place[last].reach;
-    pair differ = differ_in_shape(&t[last], &like[last]);
-    for (uint32_t i = 0; i < last; i++) {
-        if (unlikely(!same_type(seen, args, i)))
+    const uint64_t end = begin[last] + seen->place[last].bytes;
+    for (uint32_t i = 0; i < last; i++)
+        if (is_there(seen, i) && (unlikely(!place_fits(queue, seen, &t[i], i, &begin[i])) ||
+                                  (unlikely(begin[i] - end > seen->place[i].gap_max) &&
+                                   begin[i] - end != seen->place[i].in_place)))
             return false;
-        if (!is_there(seen, i))
-            continue;
-        differ |= differ_in_shape(&t[i], &like[i]);
-        if (unlikely(!place_fits(queue, device, seen, &t[i], i, &begin[i])) ||
-            (unlikely(begin[i] - end > seen->place[i].room) &&
-             begin[i] - end != seen->place[i].in_place))
-            return false;
-    }
-    return likely(!(differ[0] | differ[1])) && likely(same_fields(args, like, row)) &&
-           outputs_fit(seen, args, row, begin) &&
+    return outputs_fit(seen, args, row, begin) &&
            (likely(!seen->packed) || packed_fit(seen, args));
 }
 
 /* ---- remembered calls ---- */
 
-/* A remembered call that may be like this one, or NULL. */
-HOT struct seen_call *seen_in(const struct hw_queue *queue, uint32_t way, uint32_t op,
-                              const void *args)
+/* The latest call that may be like this one, or NULL; `next` leads to earlier ones. */
+HOT struct seen_call *seen_first(const struct hw_queue *queue, uint32_t op,
+                                 const void *args)
 {
-    struct seen_call *seen = queue->seen.slot[way][slot_of(op, args)];
-    return likely(seen != NULL) && likely(seen->op == op) ? seen : NULL;
+    return queue->seen.slot[slot_of(op, args)];
 }
 
-/* If each call has other addresses, remembering them costs more than it saves. So in each round of
- * ROUND such calls, only the first FOLLOWED calls have their addresses remembered. */
-enum { FOLLOWED = 2, ROUND = 256 };
-HOT bool is_followed(struct seen_call *seen)
-{
-    return ++seen->rest == 0;
-}
+/* If each call has other addresses, remembering them costs more than it saves. So of so many calls
+ * on other addresses, one has its addresses remembered. */
+enum { ROUND = 256 };
 
 /* Remembers the addresses of a call that is like `seen`. `stamp` is from before the look. */
-void follow(struct seen_call *seen, const void *args, uint64_t stamp);
+HOT void seen_update(struct seen_call *seen, const void *args, uint64_t stamp)
+{
+    if (likely(seen->skip_count)) {
+        seen->skip_count--;
+        seen->stamp = NO_STAMP;
+        return;
+    }
+    memcpy(&seen->args, args, op_rows[seen->op].size);
+    seen->stamp = stamp;
+    seen->skip_count = ROUND - 1;
+}
 
-/* Swaps the two calls of the slot. */
-void seen_swap(struct seen_calls *seen, uint32_t slot);
+/* Makes it the first of its slot. */
+void seen_put_first(struct hw_queue *queue, struct seen_call *call);
 
 /* Remembers a call that the full check accepted, and that the plugin takes as it is. Returns NULL
  * if calls of this form cannot be remembered. */
