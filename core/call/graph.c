@@ -347,7 +347,7 @@ enum hw_status hw_graph_launch(struct hw_graph *graph, struct hw_queue *queue)
         return fail(
             HW_INVALID,
             "hw_graph_launch: the queue is recording; a graph cannot contain graphs");
-    if (graph->has_calls && (status = queue_be_strict(queue)))
+    if (graph->has_calls && (status = queue_write_in_order(queue)))
         return status;
     queue->in_graph = true;
     for (uint32_t i = 0; i < graph->segment_count && !status; i++)

@@ -55,23 +55,11 @@ void queue_set_cold_traits(struct hw_queue *queue)
 /* ---- opening ---- */
 
 /* Makes room for the counts of closed queues, so that closing a queue cannot fail. */
-static enum hw_status reserve_counts(struct hw_device *device)
+static enum hw_status queue_counts_reserve(struct hw_device *device)
 {
     if (!device->closed_counts)
         device->closed_counts = calloc(HW_OP_COUNT, sizeof *device->closed_counts);
     return device->closed_counts ? HW_OK : fail(HW_NO_MEMORY, "out of memory for a queue");
-}
-
-static void queue_list(struct hw_queue *queue)
-{
-    struct hw_context *context = queue->device->context;
-    list_add(&context->queues, queue);
-}
-
-static void queue_unlist(struct hw_queue *queue)
-{
-    struct hw_context *context = queue->device->context;
-    list_remove(&context->queues, queue);
 }
 
 static void queue_free(struct hw_queue *queue)
@@ -99,7 +87,7 @@ static enum hw_status queue_create(struct hw_device *device, uint32_t flags,
     q->plan_launch = device->plugin->table.plan_launch;
     q->flags = flags;
     q->host_tensors = device->info.features & HW_FEATURE_HOST_TENSORS;
-    q->stays = "it is a queue of the library's own";
+    q->pinned_why = "it is a queue of the library's own";
     if ((status = shadow_begin(q))) {
         queue_free(q);
         return status;
@@ -109,14 +97,16 @@ static enum hw_status queue_create(struct hw_device *device, uint32_t flags,
     return HW_OK;
 }
 
-/* The origin of an imported queue. */
+/* Where a queue comes from. */
 struct origin {
-    const char *kind; /* NULL: the queue is new */
+    const char *function; /* NULL: the library opens the queue for itself */
+    const char *kind;     /* of an imported queue; NULL: the queue is new */
     void *handle;
 };
 
-static enum hw_status make(struct hw_device *device, const struct hw_queue_desc *desc,
-                           struct origin origin, struct hw_queue **queue)
+static enum hw_status queue_make_from(struct hw_device *device,
+                                      const struct hw_queue_desc *desc,
+                                      const struct origin *origin, struct hw_queue **queue)
 {
     const struct hw_plugin *table = &device->plugin->table;
     struct hw_queue_desc asked = *desc;
@@ -127,35 +117,29 @@ static enum hw_status make(struct hw_device *device, const struct hw_queue_desc 
         return status;
     plugin_message_clear();
     status = device_result(
-        device, origin.kind ? table->queue_import(device->impl, &asked, origin.kind,
-                                                  origin.handle, &q->impl)
-                            : table->queue_open(device->impl, &asked, &q->impl));
+        device, origin->kind ? table->queue_import(device->impl, &asked, origin->kind,
+                                                   origin->handle, &q->impl)
+                             : table->queue_open(device->impl, &asked, &q->impl));
     if (!status && !q->impl)
         status = fail(HW_INTERNAL, "plugin %s returned HW_OK without a queue", table->name);
     if (status) {
         queue_free(q);
-        return fail_in(status, "%s a queue on %s: ", origin.kind ? "import" : "open",
+        return fail_in(status, "%s a queue on %s: ", origin->kind ? "import" : "open",
                        device->name);
     }
     *queue = q;
     return HW_OK;
 }
 
-enum hw_status queue_make(struct hw_device *device, const struct hw_queue_desc *desc,
-                          struct hw_queue **queue)
-{
-    return make(device, desc, (struct origin){ NULL, NULL }, queue);
-}
-
 /* Puts the queue into the context's list, so that hw_close() closes it if the application
  * does not. */
-static enum hw_status publish(struct hw_queue *made, struct hw_queue **queue)
+static enum hw_status queue_publish(struct hw_queue *made, struct hw_queue **queue)
 {
     struct hw_context *context = made->device->context;
     pthread_mutex_lock(&context->lock);
-    enum hw_status status = reserve_counts(made->device);
+    enum hw_status status = queue_counts_reserve(made->device);
     if (!status)
-        queue_list(made);
+        list_add(&context->queues, made);
     pthread_mutex_unlock(&context->lock);
     if (status)
         queue_destroy(made);
@@ -164,64 +148,73 @@ static enum hw_status publish(struct hw_queue *made, struct hw_queue **queue)
     return status;
 }
 
-static enum hw_status make_public(struct hw_device *device,
-                                  const struct hw_queue_options *options,
-                                  struct origin origin, const char *function,
-                                  struct hw_queue **queue)
+static enum hw_status queue_options_read(const char *function,
+                                         const struct hw_queue_options *options,
+                                         struct hw_queue_options *given)
 {
-    struct hw_queue_options given = { .size = sizeof given };
-    if (!queue)
-        return fail_null(function, "queue");
-    *queue = NULL;
-    if (!device)
-        return fail_null(function, "device");
     enum hw_status status = check_fields(function, "options", options, 2 * sizeof(uint32_t),
                                          sizeof *options);
     if (status)
         return status;
     if (options)
-        given.flags = options->flags;
+        given->flags = options->flags;
     if (options &&
-        options->size >= offsetof(struct hw_queue_options, kernel) + sizeof given.kernel)
-        given.kernel = options->kernel;
-    if (given.flags & ~(uint32_t)(HW_QUEUE_SYNCHRONOUS | HW_QUEUE_TIMING))
-        return fail(HW_INVALID, "%s: unknown flags 0x%x", function, (unsigned)given.flags);
-    const struct setting_value *kernel = &device->context->settings.value[SETTING_kernel];
-    bool asked = given.kernel && *given.kernel;
-    if (asked && !kernel_list_valid(given.kernel))
+        options->size >= offsetof(struct hw_queue_options, kernel) + sizeof given->kernel &&
+        options->kernel)
+        given->kernel = options->kernel;
+    if (given->flags & ~(uint32_t)(HW_QUEUE_SYNCHRONOUS | HW_QUEUE_TIMING))
+        return fail(HW_INVALID, "%s: unknown flags 0x%x", function, (unsigned)given->flags);
+    if (*given->kernel && !kernel_list_valid(given->kernel))
         return fail(
             HW_INVALID,
             "%s: kernel \"%.200s\" must be a list of portable, <row> or <op>=<row>, "
             "separated by commas",
-            function, given.kernel);
+            function, given->kernel);
+    return HW_OK;
+}
+
+/* Makes a queue of the application. HW_KERNEL counts if it has not chosen the rows. */
+static enum hw_status queue_make_public(struct hw_device *device,
+                                        const struct hw_queue_options *options,
+                                        struct origin origin, struct hw_queue **queue)
+{
+    if (!queue)
+        return fail_null(origin.function, "queue");
+    *queue = NULL;
+    if (!device)
+        return fail_null(origin.function, "device");
+    struct hw_queue_options given = { .kernel = "" };
+    enum hw_status status = queue_options_read(origin.function, options, &given);
+    if (status)
+        return status;
+    const struct setting_value *set = &device->context->settings.value[SETTING_kernel];
+    const bool is_set = !*given.kernel && *set->text;
     char *kept = NULL; /* the entries of HW_KERNEL for this device */
-    if (!asked && *kernel->text && (status = kernel_list_for(device, kernel->text, &kept)))
+    if (is_set && (status = kernel_list_for(device, set->text, &kept)))
         return status;
     const struct hw_queue_desc desc = {
         .size = sizeof desc,
         .flags = given.flags,
-        .kernel = asked  ? given.kernel
-                  : kept ? kept
-                         : "",
+        .kernel = kept ? kept : given.kernel,
     };
     struct hw_queue *made = NULL;
-    status = make(device, &desc, origin, &made);
+    status = queue_make_from(device, &desc, &origin, &made);
     free(kept);
-    if (status == HW_INVALID && !asked && *kernel->text && !origin.kind)
-        return fail_in(status, "kernel (%s): ", kernel->source);
+    if (status == HW_INVALID && is_set && !origin.kind)
+        return fail_in(status, "kernel (%s): ", set->source);
     if (status)
         return status;
-    made->strict = origin.kind;
+    made->write_in_order = origin.kind;
     cost_route_begin(made, origin.kind);
-    return publish(made, queue);
+    return queue_publish(made, queue);
 }
 
 enum hw_status hw_queue_open(struct hw_device *device,
                              const struct hw_queue_options *options,
                              struct hw_queue **queue)
 {
-    return make_public(device, options, (struct origin){ NULL, NULL }, "hw_queue_open",
-                       queue);
+    return queue_make_public(device, options,
+                             (struct origin){ "hw_queue_open", NULL, NULL }, queue);
 }
 
 enum hw_status hw_queue_import(struct hw_device *device,
@@ -231,15 +224,15 @@ enum hw_status hw_queue_import(struct hw_device *device,
     if (queue)
         *queue = NULL;
     REQUIRE(kind);
-    return make_public(device, options, (struct origin){ kind, handle }, "hw_queue_import",
-                       queue);
+    return queue_make_public(device, options,
+                             (struct origin){ "hw_queue_import", kind, handle }, queue);
 }
 
 /* ---- export ---- */
 
-enum hw_status queue_be_strict(struct hw_queue *queue)
+enum hw_status queue_write_in_order(struct hw_queue *queue)
 {
-    queue->strict = true;
+    queue->write_in_order = true;
     return pending_in_order(queue);
 }
 
@@ -251,7 +244,7 @@ enum hw_status queue_handle(struct hw_queue *queue, const char *function, const 
     const int32_t answer = device->plugin->table.queue_export(queue->impl, kind, handle);
     return answer ? fail_in(device_result(device, answer), "%s on %s: ", function,
                             device->name)
-                  : queue_be_strict(queue);
+                  : queue_write_in_order(queue);
 }
 
 enum hw_status hw_queue_export(struct hw_queue *queue, const char *kind, void **handle)
@@ -267,14 +260,15 @@ enum hw_status hw_queue_export(struct hw_queue *queue, const char *kind, void **
                                     "hw_queue_call() to submit work between its ops");
     status = queue_handle(queue, "hw_queue_export", kind, handle);
     if (!status)
-        queue->stays = "the application has its handle (hw_queue_export), and may use it";
+        queue->pinned_why =
+            "the application has its handle (hw_queue_export), and may use it";
     return status;
 }
 
 /* ---- waiting ---- */
 
 /* Keeps the first error since the last wait. */
-static void keep_error(struct hw_queue *queue, enum hw_status status)
+static void queue_keep_error(struct hw_queue *queue, enum hw_status status)
 {
     if (queue->error)
         return;
@@ -308,10 +302,10 @@ enum hw_status queue_settle(struct hw_queue *queue)
     scratch_release(queue);
     if (!status)
         status = settle_helpers(queue);
-    if (!queue->stays)
+    if (!queue->pinned_why)
         cost_route_settled(queue);
     if (status)
-        keep_error(queue, status);
+        queue_keep_error(queue, status);
     return status;
 }
 
@@ -352,7 +346,7 @@ enum hw_status hw_queue_wait(struct hw_queue *queue)
 /* ---- closing ---- */
 
 /* Adds the counts to those of the device's closed queues. The caller holds the context's lock. */
-static void keep_counts(struct hw_queue *queue)
+static void queue_keep_counts(struct hw_queue *queue)
 {
     struct call_counts *sum = queue->device->closed_counts;
     for (uint32_t op = 0; op < HW_OP_COUNT; op++) {
@@ -385,8 +379,8 @@ void hw_queue_close(struct hw_queue *queue)
         return;
     struct hw_context *context = queue->device->context;
     pthread_mutex_lock(&context->lock);
-    keep_counts(queue);
-    queue_unlist(queue);
+    queue_keep_counts(queue);
+    list_remove(&context->queues, queue);
     pthread_mutex_unlock(&context->lock);
     queue_destroy(queue);
 }
@@ -408,10 +402,11 @@ enum hw_status queue_helper(struct hw_queue *queue, struct hw_device *device,
     *helper = known;
     if (known)
         return device_usable(device);
-    enum hw_status status = queue_make(device, &desc, helper);
+    const struct origin own = { NULL, NULL, NULL };
+    enum hw_status status = queue_make_from(device, &desc, &own, helper);
     if (status)
         return status;
-    (*helper)->inner = true;
+    (*helper)->is_helper = true;
     for (uint32_t op = 0; op < HW_OP_COUNT; op++)
         (*helper)->submit[op] = submit_for(op, false); /* a demotion could not correct it */
     (*helper)->next = queue->helpers;

@@ -93,7 +93,7 @@ struct hw_queue {
     struct seen_calls seen;
     /* Not read by hw_submit(). */
     uint32_t flags;
-    bool inner;                 /* a helper, opened by another queue: it has no fallback */
+    bool is_helper;             /* a helper, opened by another queue: it has no fallback */
     struct hw_graph *recording; /* NULL: not recording */
     struct hw_queue *helpers;   /* inner queues on other devices */
     struct buffer *idle; /* device scratch memory that can be reused in the queue's order */
@@ -102,11 +102,11 @@ struct hw_queue {
     struct pending_write *pending;
     struct shadow *shadow; /* route/shadow.c; NULL: no call is compared */
     /* route/cost.c */
-    const char *stays;    /* why no call is routed elsewhere; NULL: calls may be routed */
-    bool strict;          /* queue_be_strict() was called */
-    bool in_graph;        /* a graph is being launched */
-    uint64_t settled;     /* the number of calls when the queue was last idle */
-    enum hw_status error; /* of deferred work, kept until the next wait */
+    const char *pinned_why; /* why no call is routed elsewhere; NULL: calls may be routed */
+    bool write_in_order;    /* queue_write_in_order() was called */
+    bool in_graph;          /* a graph is being launched */
+    uint64_t idle_at;       /* the number of calls when the queue was last idle */
+    enum hw_status error;   /* of deferred work, kept until the next wait */
     char *error_text;
     struct hw_queue *next, *prev;
 };
@@ -114,8 +114,6 @@ struct hw_queue {
 /* Returns HW_OK, HW_INVALID, HW_FORKED or HW_LOST. The first line of every function that uses a
  * queue. */
 enum hw_status queue_ready(struct hw_queue *queue, const char *function);
-enum hw_status queue_make(struct hw_device *device, const struct hw_queue_desc *desc,
-                          struct hw_queue **queue);
 void queue_destroy(struct hw_queue *queue);
 /* Waits, then performs the pending writes. An error is returned, and kept for the next
  * hw_queue_wait(). */
@@ -124,7 +122,7 @@ enum hw_status queue_settle(struct hw_queue *queue);
 enum hw_status settle_synchronous(struct hw_queue *queue);
 /* From now on, the queue writes small results to host memory in its own order, not in the next
  * wait: the application may submit work of its own to the vendor's handle of the queue. */
-enum hw_status queue_be_strict(struct hw_queue *queue);
+enum hw_status queue_write_in_order(struct hw_queue *queue);
 /* Waits after an error, because work in flight still uses memory that is about to be freed. Keeps
  * the message of the error. */
 void queue_drain(struct hw_queue *queue);

@@ -157,7 +157,7 @@ static const char *stays_why(const struct hw_queue *queue, bool imported)
 
 void cost_route_begin(struct hw_queue *queue, bool imported)
 {
-    queue->stays = stays_why(queue, imported);
+    queue->pinned_why = stays_why(queue, imported);
 }
 
 /* ---- whether the queue has work outstanding ---- */
@@ -172,12 +172,12 @@ static uint64_t calls_submitted(const struct hw_queue *queue)
 
 void cost_route_settled(struct hw_queue *queue)
 {
-    queue->settled = calls_submitted(queue);
+    queue->idle_at = calls_submitted(queue);
 }
 
 static bool is_busy(const struct hw_queue *queue)
 {
-    return queue->pending || queue->busy || calls_submitted(queue) != queue->settled;
+    return queue->pending || queue->busy || calls_submitted(queue) != queue->idle_at;
 }
 
 /* Whether the call reads or overwrites host memory that the queue still has to write. Staging would
@@ -238,7 +238,7 @@ static enum hw_status compute_on_cpu(struct hw_queue *queue, struct hw_queue *he
         return status;
     count(&counts->calls, 1);
     count(&counts->routed, 1);
-    queue->settled++;
+    queue->idle_at++;
     return HW_OK;
 }
 
@@ -247,7 +247,7 @@ bool cost_route(struct hw_queue *queue, uint32_t op, const void *args,
 {
     struct hw_device *cpu = queue->device->context->reference;
     struct hw_queue *helper;
-    if (queue->stays || own_why(queue, op, args) || queue_helper(queue, cpu, &helper))
+    if (queue->pinned_why || own_why(queue, op, args) || queue_helper(queue, cpu, &helper))
         return false;
     /* Earlier work may use the operands in ways that are not counted. */
     if ((*status = queue_settle(queue)))
@@ -274,8 +274,8 @@ static void route_decide(struct hw_queue *queue, uint32_t op, const void *args,
     if (device_computes(queue->device, op, args, &as)) {
         info->device = fallback_device(queue, op, args);
         info->why = "the queue's device does not compute it, so it falls back";
-    } else if (queue->stays) {
-        info->why = queue->stays;
+    } else if (queue->pinned_why) {
+        info->why = queue->pinned_why;
     } else if (!(info->why = own_why(queue, op, args))) {
         info->device = queue->device->context->reference;
         info->why = "the CPU is expected to be faster than moving the operands";

@@ -23,7 +23,7 @@ void cost_route_settled(struct hw_queue *queue);
  * routed. */
 static inline void cost_route_other_work(struct hw_queue *queue)
 {
-    queue->settled = UINT64_MAX;
+    queue->idle_at = UINT64_MAX;
 }
 
 /* Computes a call on the CPU if that is expected to be faster. Returns true and the result in

@@ -298,7 +298,7 @@ static bool may_detour(const struct hw_queue *queue)
 {
     const struct hw_context *context = queue->device->context;
     const struct catalog *found = catalog_of(context);
-    return !queue->inner && context->settings.fallback != FALLBACK_ERROR &&
+    return !queue->is_helper && context->settings.fallback != FALLBACK_ERROR &&
            device_position(found, queue->device) + 1 < found->order_count;
 }
 
@@ -382,7 +382,7 @@ enum hw_status submit_failed(struct hw_queue *queue, uint32_t op, const void *ar
         return fall_back(queue, op, args, status);
     if (demotes(status))
         count(&queue->calls[op].failed, 1);
-    if (!demotes(status) || queue->inner)
+    if (!demotes(status) || queue->is_helper)
         return fail_in(status, "%s on %s: ", hw_op_name(op), queue->device->name);
     return may_retry(op, args) ? fall_back(queue, op, args, status)
                                : fail_in_place(queue, op, args, status);

@@ -187,7 +187,7 @@ enum hw_status stage_shared(struct hw_queue *queue, uint32_t op, enum hw_role ro
                             const struct hw_tensor *host, struct buffer **buffer)
 {
     *buffer = NULL;
-    if ((role_writes(role) && queue->strict) || in_a_buffer(queue, host))
+    if ((role_writes(role) && queue->write_in_order) || in_a_buffer(queue, host))
         return HW_OK;
     const enum hw_status status = role_reads(role) ? pending_before(queue, host) : HW_OK;
     if (status || !(*buffer = scratch_pinned(queue, dense_bytes(host))) ||
