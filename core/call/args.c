@@ -20,33 +20,28 @@ static bool rest_is_zero(const void *args, size_t known, size_t size)
     return true;
 }
 
-const void *args_of_size(uint32_t op, const void *args, size_t size, union any_op *copy,
-                         enum hw_status *status)
+enum hw_status args_resize(uint32_t op, const void **args, size_t size, union any_op *copy)
 {
     if (op >= HW_OP_COUNT)
-        return *status = fail(HW_INVALID, "%u is not an op; this library knows %d",
-                              (unsigned)op, HW_OP_COUNT),
-               NULL;
-    if (!args)
-        return *status = fail_null(hw_op_name(op), "args"), NULL;
+        return fail(HW_INVALID, "%u is not an op; this library knows %d", (unsigned)op,
+                    HW_OP_COUNT);
+    if (!*args)
+        return fail_null(hw_op_name(op), "args");
     const size_t own = op_rows[op].size;
-    *status = HW_OK;
     if (size == own)
-        return args;
-    if (size > own && !rest_is_zero(args, own, size))
-        return *status = fail(
-                   HW_UNSUPPORTED,
-                   "%s: its struct has %zu bytes and sets a field beyond the %zu that this library "
-                   "knows: a newer library is needed",
-                   hw_op_name(op), size, own),
-               NULL;
+        return HW_OK;
+    if (size > own && !rest_is_zero(*args, own, size))
+        return fail(
+            HW_UNSUPPORTED,
+            "%s: its struct has %zu bytes and sets a field beyond the %zu that this library "
+            "knows: a newer library is needed",
+            hw_op_name(op), size, own);
     if (size < sizeof(struct hw_tensor))
-        return *status = fail(HW_INVALID, "%s: its struct cannot have %zu bytes",
-                              hw_op_name(op), size),
-               NULL;
+        return fail(HW_INVALID, "%s: its struct cannot have %zu bytes", hw_op_name(op),
+                    size);
     memset(copy, 0, sizeof *copy);
-    memcpy(copy, args, size < own ? size : own);
-    return copy;
+    *args = memcpy(copy, *args, size < own ? size : own);
+    return HW_OK;
 }
 
 bool plugin_has(const struct plugin *plugin, uint32_t op)

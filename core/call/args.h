@@ -12,11 +12,10 @@ union plugin_op {
     unsigned char bytes[MAX_OP_BYTES];
 };
 
-/* Brings a struct of `size` bytes to the size that this library knows. Missing fields
- * become zero; unknown bytes must be zero. Returns `args` itself or `copy`; NULL with an
- * error in *status and a message. */
-const void *args_of_size(uint32_t op, const void *args, size_t size, union any_op *copy,
-                         enum hw_status *status);
+/* Brings a struct of `size` bytes to the size that this library knows. Missing fields become zero;
+ * unknown bytes must be zero. Otherwise there is an error with a message. Sets *args to `copy` if
+ * the sizes differ. */
+enum hw_status args_resize(uint32_t op, const void **args, size_t size, union any_op *copy);
 /* Whether the plugin has a function for the op. */
 bool plugin_has(const struct plugin *plugin, uint32_t op);
 /* HW_OK if the plugin has the op and knows every field of the struct that is not zero. Otherwise

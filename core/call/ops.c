@@ -70,22 +70,22 @@ enum hw_status submit_whole(struct hw_queue *queue, uint32_t op, const void *arg
                                                  : submit_first(queue, args, &check);
 }
 
-const void *submit_begin(struct hw_queue *queue, const struct given *given,
-                         union any_op *copy, enum hw_status *status)
+enum hw_status submit_begin(struct hw_queue *queue, uint32_t op, const void **args,
+                            size_t size, union any_op *copy)
 {
-    if ((*status = queue_ready(queue, "hw_submit")))
-        return NULL;
+    const enum hw_status status = queue_ready(queue, "hw_submit");
+    if (status)
+        return status;
     queue_refresh(queue);
-    return args_of_size(given->op, given->args, given->size, copy, status);
+    return args_resize(op, args, size, copy);
 }
 
 static __attribute__((noinline)) enum hw_status
 submit_checked(struct hw_queue *queue, uint32_t op, const void *args, size_t size)
 {
     union any_op copy;
-    enum hw_status status;
-    args = submit_begin(queue, &(struct given){ op, args, size }, &copy, &status);
-    return args ? submit_whole(queue, op, args) : status;
+    const enum hw_status status = submit_begin(queue, op, &args, size, &copy);
+    return status ? status : submit_whole(queue, op, args);
 }
 
 /* A copy may need no op, so it has a function of its own. */
@@ -110,8 +110,7 @@ HOT bool can_look(const void *args, size_t size, size_t own)
            likely((uintptr_t)args % _Alignof(union any_op) == 0);
 }
 
-/* Handles calls that the first look does not recognise. If the call is like the second call of its
- * slot, that one becomes the first. */
+/* Handles calls that the first look does not recognise. */
 static __attribute__((noinline)) enum hw_status
 submit_unlike(struct hw_queue *queue, uint32_t op, const void *args, size_t size)
 {

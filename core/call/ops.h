@@ -58,16 +58,10 @@ extern const struct op_row op_rows[HW_OP_COUNT] __attribute__((visibility("hidde
  * one. */
 submit_any *submit_for(uint32_t op, bool looks);
 
-/* The arguments of hw_submit(). */
-struct given {
-    uint32_t op;
-    const void *args;
-    size_t size;
-};
-/* The first part of a full check: the queue is ready, the struct has the library's size. Returns
- * the struct, which may be `copy`; or NULL, with *status and a message. */
-const void *submit_begin(struct hw_queue *queue, const struct given *given,
-                         union any_op *copy, enum hw_status *status);
+/* The first part of a full check: the queue is ready, and *args, which may become `copy`, has the
+ * library's size. */
+enum hw_status submit_begin(struct hw_queue *queue, uint32_t op, const void **args,
+                            size_t size, union any_op *copy);
 /* The second part: checks the operands, and submits the call. */
 enum hw_status submit_whole(struct hw_queue *queue, uint32_t op, const void *args);
 

@@ -308,9 +308,8 @@ enum hw_status submit_copy(struct hw_queue *queue, uint32_t op, const void *args
                            size_t size)
 {
     union any_op copy;
-    enum hw_status status;
-    args = submit_begin(queue, &(struct given){ op, args, size }, &copy, &status);
-    if (!args || copy_without_op(queue, args, &status))
+    enum hw_status status = submit_begin(queue, op, &args, size, &copy);
+    if (status || copy_without_op(queue, args, &status))
         return status;
     return submit_whole(queue, op, args);
 }

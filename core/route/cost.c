@@ -291,7 +291,7 @@ enum hw_status hw_queue_route(struct hw_queue *queue, uint32_t op, const void *a
         return status;
     REQUIRE(info);
     if ((status = check_size(__func__, "info", info, 2 * sizeof(uint32_t))) ||
-        !(args = args_of_size(op, args, size, &copy, &status)))
+        (status = args_resize(op, &args, size, &copy)))
         return status;
     struct check check = { .device = queue->device, .impl = queue->device_impl, .op = op };
     if ((status = check_call(args, &check)))

@@ -147,7 +147,7 @@ enum hw_status shadow_submit(struct hw_queue *queue, uint32_t op, const void *ar
     enum hw_status status = queue_ready(queue, "hw_submit");
     if (status || queue->recording || !is_due(queue->shadow, op))
         return status ? status : submit_plain(queue, op, args, size);
-    if (!(args = args_of_size(op, args, size, &copy, &status)))
+    if ((status = args_resize(op, &args, size, &copy)))
         return status;
     return can_compare(queue, op, args) ? submit_compared(queue, op, args)
                                         : submit_plain(queue, op, args, op_rows[op].size);

@@ -166,9 +166,8 @@ enum hw_status hw_device_supports(struct hw_device *device, uint32_t op, const v
     union any_op copy, as;
     enum hw_status status;
     REQUIRE(device);
-    if ((status = device_usable(device)) || (status = device_wake(device)))
-        return status;
-    if (!(args = args_of_size(op, args, size, &copy, &status)))
+    if ((status = device_usable(device)) || (status = device_wake(device)) ||
+        (status = args_resize(op, &args, size, &copy)))
         return status;
     struct check check = { .device = device, .impl = device->impl, .op = op };
     if ((status = check_call(args, &check)))
