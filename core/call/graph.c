@@ -23,23 +23,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct node {
-    uint32_t op; /* enum hw_op, HW_NODE_CALL or HW_NODE_DISCARD */
-    uint32_t traits;
-    bool simple; /* the plugin can take it as it is */
-    void *args;  /* of args_size() bytes, or a struct hw_node_call and its kind */
-};
-
-/* Nodes first .. first + count - 1. */
+/* A run of nodes that the plugin can take as they are, or a run of other nodes. */
 struct segment {
     uint32_t first, count;
+    bool simple; /* the plugin can take them */
     void *built; /* the plugin's graph; NULL: replayed */
 };
 
 struct hw_graph {
     struct hw_device *device;
-    struct node *nodes;
-    uint32_t count, room;
+    struct hw_node *nodes; /* their args are from malloc() */
+    uint32_t count;
     struct segment *segments;
     uint32_t segment_count, built_count;
     bool has_calls; /* some nodes are HW_NODE_CALL */
@@ -56,7 +50,7 @@ void graph_drop(struct hw_graph *graph)
         if (graph->segments[i].built)
             graph->device->plugin->table.graph_destroy(graph->segments[i].built);
     for (uint32_t i = 0; i < graph->count; i++)
-        free(graph->nodes[i].args);
+        free((void *)(uintptr_t)graph->nodes[i].args);
     free(graph->nodes);
     free(graph->segments);
     free(graph);
@@ -76,29 +70,42 @@ enum hw_status hw_queue_record(struct hw_queue *queue)
     return HW_OK;
 }
 
-static bool make_room(struct hw_graph *graph)
+/* The array with room for one more item, or NULL. Its room is a power of two. */
+static void *array_grow(void *array, uint32_t count, size_t each)
 {
-    if (graph->count < graph->room)
-        return true;
-    uint32_t room = graph->room ? 2 * graph->room : 64;
-    struct node *nodes = realloc(graph->nodes, room * sizeof *nodes);
-    if (!nodes)
-        return false;
-    graph->nodes = nodes;
-    graph->room = room;
-    return true;
+    return count & (count - 1) ? array : realloc(array, (count ? 2 * count : 1) * each);
 }
 
-/* Takes `args`, which may be NULL: out of memory. */
-static enum hw_status add(struct hw_graph *graph, uint32_t op, void *args, uint32_t traits)
+/* Takes the node's args, which may be NULL: out of memory. */
+static enum hw_status graph_take(struct hw_graph *graph, struct hw_node node, bool simple)
 {
-    if (!args || !make_room(graph)) {
-        free(args);
+    struct hw_node *nodes = array_grow(graph->nodes, graph->count, sizeof *nodes);
+    graph->nodes = nodes ? nodes : graph->nodes;
+    struct segment *last = array_grow(graph->segments, graph->segment_count, sizeof *last);
+    graph->segments = last ? last : graph->segments;
+    if (!node.args || !nodes || !last) {
+        free((void *)(uintptr_t)node.args);
         return fail(HW_NO_MEMORY, "out of memory for a graph node");
     }
-    graph->nodes[graph->count++] =
-        (struct node){ .op = op, .traits = traits, .args = args };
+    last += graph->segment_count;
+    if (!graph->count || last[-1].simple != simple) {
+        *last++ = (struct segment){ .first = graph->count, .simple = simple };
+        graph->segment_count++;
+    }
+    last[-1].count++;
+    nodes[graph->count++] = node;
     return HW_OK;
+}
+
+/* Whether graph_build() may get the op. With an older plugin, each launch must check that the
+ * plugin knows all fields that are set. With HW_SHADOW, each launch decides about comparing. */
+static bool op_is_simple(struct hw_queue *queue, uint32_t op, const void *args,
+                         uint32_t traits)
+{
+    const struct plugin *plugin = queue->device->plugin;
+    return !queue->shadow && !(traits & queue->cold_traits[op] & ~(uint32_t)TRAIT_ALWAYS) &&
+           op < plugin->table.op_count && plugin->table.op_sizes[op] >= op_rows[op].size &&
+           plugin_supports(queue->device, op, args) == HW_OK;
 }
 
 enum hw_status graph_add(struct hw_queue *queue, uint32_t op, const void *args,
@@ -106,10 +113,12 @@ enum hw_status graph_add(struct hw_queue *queue, uint32_t op, const void *args,
 {
     if (traits & TRAIT_EMPTY)
         return HW_OK;
-    void *copy = calloc(1, plugin_args_size(queue->device->plugin, op));
+    const size_t bytes = plugin_args_size(queue->device->plugin, op);
+    void *copy = calloc(1, bytes);
     if (copy)
         memcpy(copy, args, op_rows[op].size);
-    return add(queue->recording, op, copy, traits);
+    return graph_take(queue->recording, (struct hw_node){ op, (uint32_t)bytes, copy },
+                      copy && op_is_simple(queue, op, copy, traits));
 }
 
 /* ---- calls of the application ---- */
@@ -146,7 +155,8 @@ enum hw_status hw_queue_call(struct hw_queue *queue, const char *kind,
     struct hw_node_call *call = malloc(sizeof *call + length);
     if (call)
         *call = (struct hw_node_call){ memcpy(call + 1, kind, length), fn, user };
-    status = add(queue->recording, HW_NODE_CALL, call, 0);
+    status = graph_take(queue->recording,
+                        (struct hw_node){ HW_NODE_CALL, sizeof *call, call }, true);
     queue->recording->has_calls |= !status;
     return status;
 }
@@ -163,96 +173,37 @@ enum hw_status hw_tensor_discard(struct hw_queue *queue, const struct hw_tensor 
     struct hw_tensor *copy = malloc(sizeof *copy);
     if (copy)
         *copy = *tensor;
-    return add(queue->recording, HW_NODE_DISCARD, copy, 0);
+    struct hw_graph *graph = queue->recording; /* the node joins the segment before it */
+    return graph_take(graph, (struct hw_node){ HW_NODE_DISCARD, sizeof *copy, copy },
+                      !graph->count || graph->segments[graph->segment_count - 1].simple);
 }
 
 /* ---- building ---- */
 
-static bool is_op(const struct node *node)
-{
-    return node->op < HW_OP_COUNT;
-}
-
-static size_t args_size(const struct plugin *plugin, uint32_t op)
-{
-    switch (op) {
-    case HW_NODE_CALL:
-        return sizeof(struct hw_node_call);
-    case HW_NODE_DISCARD:
-        return sizeof(struct hw_tensor);
-    default:
-        return plugin_args_size(plugin, op);
-    }
-}
-
-/* Whether graph_build() may get the node. With an older plugin, each launch must check that the
- * plugin knows all fields that are set. With HW_SHADOW, each launch decides about comparing. */
-static bool simple(struct hw_queue *queue, const struct node *node)
-{
-    const struct plugin *plugin = queue->device->plugin;
-    const uint32_t op = node->op;
-    if (!is_op(node))
-        return true;
-    return !queue->shadow &&
-           !(node->traits & queue->cold_traits[op] & ~(uint32_t)TRAIT_ALWAYS) &&
-           op < plugin->table.op_count && plugin->table.op_sizes[op] >= op_rows[op].size &&
-           plugin_supports(queue->device, op, node->args) == HW_OK;
-}
-
-/* Divides the nodes into runs of simple nodes and runs of other nodes. */
-static enum hw_status divide(struct hw_graph *graph)
-{
-    graph->segments = calloc(graph->count ? graph->count : 1, sizeof *graph->segments);
-    if (!graph->segments)
-        return fail(HW_NO_MEMORY, "out of memory for a graph");
-    for (uint32_t i = 0; i < graph->count; i++) {
-        if (i == 0 || graph->nodes[i].simple != graph->nodes[i - 1].simple)
-            graph->segments[graph->segment_count++].first = i;
-        graph->segments[graph->segment_count - 1].count++;
-    }
-    return HW_OK;
-}
-
-static enum hw_status build(struct hw_queue *queue, struct hw_graph *graph,
-                            struct segment *segment)
+static enum hw_status segment_build(struct hw_queue *queue, struct hw_graph *graph,
+                                    struct segment *segment)
 {
     struct hw_device *device = graph->device;
-    struct hw_node *nodes = calloc(segment->count, sizeof *nodes);
-    if (!nodes)
-        return fail(HW_NO_MEMORY, "out of memory for a graph");
-    for (uint32_t i = 0; i < segment->count; i++) {
-        const struct node *node = &graph->nodes[segment->first + i];
-        const size_t bytes = args_size(device->plugin, node->op);
-        nodes[i] = (struct hw_node){ node->op, (uint32_t)bytes, node->args };
-    }
     plugin_message_clear();
-    int32_t answer = device->plugin->table.graph_build(queue->impl, nodes, segment->count,
-                                                       &segment->built);
-    free(nodes);
-    if (answer) {
+    int32_t answer = device->plugin->table.graph_build(
+        queue->impl, graph->nodes + segment->first, segment->count, &segment->built);
+    if (answer)
         segment->built = NULL;
-        if (answer == HW_UNSUPPORTED) { /* the nodes are replayed */
-            plugin_message_clear();
-            return HW_OK;
-        }
+    graph->built_count += segment->built != NULL;
+    if (answer && answer != HW_UNSUPPORTED)
         return fail_in(device_result(device, answer),
                        "build a graph on %s: ", device->name);
-    }
-    graph->built_count += segment->built != NULL;
+    if (answer)
+        plugin_message_clear(); /* the nodes are replayed */
     return HW_OK;
 }
 
-static enum hw_status build_all(struct hw_queue *queue, struct hw_graph *graph)
+static enum hw_status graph_build(struct hw_queue *queue, struct hw_graph *graph)
 {
-    for (uint32_t i = 0; i < graph->count; i++) {
-        const bool follows = i > 0 && graph->nodes[i].op == HW_NODE_DISCARD;
-        graph->nodes[i].simple = follows ? graph->nodes[i - 1].simple
-                                         : simple(queue, &graph->nodes[i]);
-    }
-    enum hw_status status = divide(graph);
+    enum hw_status status = HW_OK;
     for (uint32_t i = 0; i < graph->segment_count && !status; i++)
-        if (graph->nodes[graph->segments[i].first].simple)
-            status = build(queue, graph, &graph->segments[i]);
+        if (graph->segments[i].simple)
+            status = segment_build(queue, graph, &graph->segments[i]);
     return status;
 }
 
@@ -272,7 +223,7 @@ enum hw_status hw_queue_end(struct hw_queue *queue, struct hw_graph **graph)
     queue->recording = NULL;
     queue_set_cold_traits(queue);
     if ((status = queue_ready(queue, "hw_queue_end")) ||
-        (status = build_all(queue, made))) {
+        (status = graph_build(queue, made))) {
         graph_drop(made);
         return status;
     }
@@ -286,13 +237,19 @@ enum hw_status hw_queue_end(struct hw_queue *queue, struct hw_graph **graph)
 
 /* ---- launching ---- */
 
-static enum hw_status replay(struct hw_queue *queue, const struct node *node)
+static bool is_op(const struct hw_node *node)
+{
+    return node->op < HW_OP_COUNT;
+}
+
+static enum hw_status node_replay(struct hw_queue *queue, const struct hw_node *node,
+                                  bool simple)
 {
     if (node->op == HW_NODE_CALL)
         return call_now(queue, node->args);
     if (node->op == HW_NODE_DISCARD)
         return HW_OK;
-    if (!node->simple || check_rejected(queue->device, node->op, node->args))
+    if (!simple || check_rejected(queue->device, node->op, node->args))
         return hw_submit(queue, node->op, node->args, op_rows[node->op].size);
     int32_t answer = op_rows[node->op].call(queue, node->args);
     if (answer)
@@ -304,23 +261,23 @@ static enum hw_status replay(struct hw_queue *queue, const struct node *node)
 /* Whether the built segment has an op that has been rejected since. */
 static bool has_rejected_op(const struct hw_graph *graph, const struct segment *segment)
 {
-    const struct node *nodes = graph->nodes + segment->first;
-    bool any = false;
-    for (uint32_t i = 0; i < segment->count && !any; i++)
-        any = is_op(&nodes[i]) &&
-              check_rejected(graph->device, nodes[i].op, nodes[i].args) != HW_OK;
-    return any;
+    const struct hw_node *node = graph->nodes + segment->first,
+                         *end = node + segment->count;
+    while (node < end &&
+           !(is_op(node) && check_rejected(graph->device, node->op, node->args)))
+        node++;
+    return node < end;
 }
 
-static enum hw_status launch(struct hw_graph *graph, struct segment *segment,
-                             struct hw_queue *queue)
+static enum hw_status segment_launch(struct hw_graph *graph, struct segment *segment,
+                                     struct hw_queue *queue)
 {
     enum hw_status status = HW_OK;
-    const struct node *nodes = graph->nodes + segment->first;
+    const struct hw_node *nodes = graph->nodes + segment->first;
     if (!segment->built ||
         (has_rejected(graph->device) && has_rejected_op(graph, segment))) {
         for (uint32_t i = 0; i < segment->count && !status; i++)
-            status = replay(queue, &nodes[i]);
+            status = node_replay(queue, &nodes[i], segment->simple);
         return status;
     }
     plugin_message_clear();
@@ -351,7 +308,7 @@ enum hw_status hw_graph_launch(struct hw_graph *graph, struct hw_queue *queue)
         return status;
     queue->in_graph = true;
     for (uint32_t i = 0; i < graph->segment_count && !status; i++)
-        status = launch(graph, &graph->segments[i], queue);
+        status = segment_launch(graph, &graph->segments[i], queue);
     queue->in_graph = false;
     if (status)
         queue_drain(queue); /* earlier nodes may still use the caller's host memory */
