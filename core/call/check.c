@@ -90,7 +90,8 @@ static bool agree(const struct check *check, const struct hw_tensor *a,
 /* The field, which is no operand, is valid. */
 static bool valid(const struct check *check, const char *name, bool good, const char *rule)
 {
-    const struct operand_row *field = op_rows[check->op].operands;
+    const struct op_row *row = &op_rows[check->op];
+    const struct operand_row *field = row->operands + row->operand_count;
     if (likely(good))
         return true;
     while (strcmp(field->name, name) != 0)
@@ -140,12 +141,22 @@ static bool same_rows(const struct hw_tensor *a, const struct hw_tensor *b)
     return good;
 }
 
-/* Operand `t` is absent or [length]. */
-static bool vector(const struct check *check, const struct hw_tensor *t,
-                   const struct hw_tensor *other, int64_t length, const char *rule)
+/* Operand `a` has the extents of `b`. */
+static bool same(const struct check *check, const struct hw_tensor *a,
+                 const struct hw_tensor *b)
 {
-    return agree(check, t, other, !present(t) || (t->rank == 1 && t->extent[0] == length),
-                 rule);
+    return likely(equal_extents(a, b)) ||
+           bad_shapes(check, a, b, "%s must have the extents of %s", name_of(check, a),
+                      name_of(check, b));
+}
+
+/* Operand `t` is absent or [length], which follows from another operand. */
+static bool vector(const struct check *check, const struct hw_tensor *t, int64_t length,
+                   const struct hw_tensor *other)
+{
+    return likely(!present(t) || (t->rank == 1 && t->extent[0] == length)) ||
+           bad_shapes(check, t, other, "%s must be [%" PRId64 "]", name_of(check, t),
+                      length);
 }
 
 /* ---- the rules of an op that the table does not have, in the order of HW_OPS ---- */
@@ -179,22 +190,28 @@ static bool check_matmul(const struct check *check)
            agree(check, b, c, axis(c, 0) == axis(b, n), "they differ in N") &&
            agree(check, a, b, batches_agree(a, b, c),
                  "the leading extents must be those of c, or divide them") &&
-           vector(check, &op->bias, c, axis(b, n), "bias must be [N]");
+           vector(check, &op->bias, axis(b, n), c);
+}
+
+/* Operand `t` has one element for each head of x, which is [..,H,T,cols]; or it is absent. */
+static bool per_head(const struct check *check, const struct hw_tensor *t,
+                     const struct hw_tensor *x)
+{
+    return agree(check, t, x, !present(t) || x->rank > 2, "x must be [..,H,T,cols]") &&
+           vector(check, t, axis(x, 2), x);
 }
 
 static bool check_softmax(const struct check *check)
 {
     const struct hw_softmax *op = check->args;
     const struct hw_tensor *x = &op->x, *mask = &op->mask;
-    const int64_t heads = x->rank > 2 ? axis(x, 2) : -1;
     return agree(check, mask, x,
                  !present(mask) ||
                      (repeats(mask, x) && (cols(mask) == cols(x) || cols(mask) == 1)),
                  "the extents of mask do not repeat to those of x") &&
            agree(check, &op->slopes, x, !present(&op->slopes) || present(mask),
                  "slopes are factors of the mask, which is absent") &&
-           vector(check, &op->slopes, x, heads, "slopes must be [H] and x [..,H,T,cols]") &&
-           vector(check, &op->sinks, x, heads, "sinks must be [H] and x [..,H,T,cols]");
+           per_head(check, &op->slopes, x) && per_head(check, &op->sinks, x);
 }
 
 /* The scalars of YaRN. Zero is the default of each. */
@@ -221,14 +238,13 @@ static bool check_rope(const struct check *check)
     const int64_t d = cols(x), dims = op->dims ? op->dims : d;
     int64_t last;
     return agree(check, x, &op->y, x->rank >= 3, "x must be [T,H,D] or [B,T,H,D]") &&
-           vector(check, &op->positions, x, axis(x, 2), "positions must be [T]") &&
+           vector(check, &op->positions, axis(x, 2), x) &&
            valid(check, "dims", dims >= 0 && dims <= d && dims % 2 == 0,
                  "must be even, and at most the last extent of x") &&
            valid(check, "theta", op->theta >= 0.0f, "must be above 0, or 0 for 10000") &&
            valid(check, "start", !__builtin_add_overflow(op->start, axis(x, 2), &last),
                  "the last position overflows 63 bits") &&
-           vector(check, &op->factors, x, dims / 2, "factors must be [dims / 2]") &&
-           check_yarn(check);
+           vector(check, &op->factors, dims / 2, x) && check_yarn(check);
 }
 
 #define TEXT(x)    #x
@@ -265,9 +281,9 @@ static bool check_heads(const struct check *check)
                  "D and Dv must be at most " TEXT_OF(HW_MAX_HEAD)) &&
            agree(check, &op->bias, k, bias_fits(op),
                  "bias must be [B,Hq,Tq,Tmax], where B, Hq, Tq may be divisors") &&
-           vector(check, &op->slopes, q, axis(q, 1), "slopes must be [Hq]") &&
-           vector(check, &op->sinks, q, axis(q, 1), "sinks must be [Hq]") &&
-           vector(check, &op->lengths, q, axis(q, 3), "lengths must be [B]");
+           vector(check, &op->slopes, axis(q, 1), q) &&
+           vector(check, &op->sinks, axis(q, 1), q) &&
+           vector(check, &op->lengths, axis(q, 3), q);
 }
 
 static bool check_attention(const struct check *check)
@@ -285,9 +301,7 @@ static bool check_gates(const struct check *check, const struct hw_tensor *gate,
         return agree(check, gate, y,
                      same_rows(gate, y) && cols(gate) % 2 == 0 && cols(gate) / 2 == cols(y),
                      "without up, gate must be [..,2F] and y [..,F]");
-    return agree(check, y, gate, equal_extents(gate, y),
-                 "y must have the extents of gate") &&
-           agree(check, y, up, equal_extents(up, y), "y must have the extents of up");
+    return same(check, y, gate) && same(check, y, up);
 }
 
 static bool check_swiglu(const struct check *check)
@@ -435,8 +449,7 @@ static bool check_top_k(const struct check *check)
                  "indices must have the extents of x, the last one at most that of x") &&
            agree(check, indices, x, cols(indices) <= HW_MAX_K,
                  "the last extent of indices must be at most " TEXT_OF(HW_MAX_K)) &&
-           agree(check, values, indices, !present(values) || equal_extents(values, indices),
-                 "values must have the extents of indices");
+           (!present(values) || same(check, values, indices));
 }
 
 static bool check_dot(const struct check *check)
@@ -492,7 +505,7 @@ static bool check_planes(const struct check *check)
                             or_one(op->dilation_w)) == axis(y, 0),
                  "the last two extents of y do not follow from x and weight, strides, pads "
                  "and dilations") &&
-           vector(check, &op->bias, y, axis(y, 2), "bias must be [Cout]");
+           vector(check, &op->bias, axis(y, 2), y);
 }
 
 static bool check_conv2d(const struct check *check)
@@ -606,12 +619,9 @@ static bool check_extents(const struct check *check)
     for (uint32_t i = 0; i < row->operand_count; i++) {
         const struct hw_tensor *t = &first[i];
         const uint32_t rule = present(t) ? rules[check->op].operand[i] : 0;
-        if (unlikely(rule & EXTENTS && !equal_extents(t, first)))
-            return bad_shapes(check, t, first, "%s must have the extents of %s",
-                              name_of(check, t), name_of(check, first));
-        if (unlikely(rule & ROW && (t->rank != 1 || t->extent[0] != cols(first))))
-            return bad_shapes(check, t, first, "%s must be [%" PRId64 "]",
-                              name_of(check, t), cols(first));
+        if ((rule & EXTENTS && !same(check, t, first)) ||
+            (rule & ROW && !vector(check, t, cols(first), first)))
+            return false;
         if (unlikely(rule & REPEATS && !repeats(t, last)))
             return bad_shapes(check, t, last, "the extents of %s must divide those of %s",
                               name_of(check, t), name_of(check, last));

@@ -168,21 +168,18 @@ enum hw_status hw_event_callback(struct hw_event *event, void (*fn)(void *user),
                         "hw_event_callback");
 }
 
-static enum hw_status check_timed(const struct hw_event *event, const char *which)
+static enum hw_status event_timed(const struct hw_event *event, const char *which)
 {
     const int recorded = event->recorded;
+    const char *fault = NULL;
     if (!(event->flags & HW_EVENT_TIMING))
-        return fail(HW_INVALID,
-                    "hw_event_elapsed: the %s event was created without HW_EVENT_TIMING",
-                    which);
-    if (recorded == NEVER)
-        return fail(HW_INVALID, "hw_event_elapsed: the %s event was never recorded", which);
-    if (recorded != TIMED)
-        return fail(HW_INVALID,
-                    "hw_event_elapsed: the %s event was recorded on a queue without "
-                    "HW_QUEUE_TIMING",
-                    which);
-    return HW_OK;
+        fault = "created without HW_EVENT_TIMING";
+    else if (recorded == NEVER)
+        fault = "never recorded";
+    else if (recorded != TIMED)
+        fault = "recorded on a queue without HW_QUEUE_TIMING";
+    return fault ? fail(HW_INVALID, "hw_event_elapsed: the %s event was %s", which, fault)
+                 : HW_OK;
 }
 
 enum hw_status hw_event_elapsed(struct hw_event *start, struct hw_event *end, double *ms)
@@ -195,7 +192,7 @@ enum hw_status hw_event_elapsed(struct hw_event *start, struct hw_event *end, do
     if (start->device != end->device)
         return fail(HW_INVALID, "hw_event_elapsed: start belongs to %s, end to %s",
                     start->device->name, end->device->name);
-    if ((status = check_timed(start, "start")) || (status = check_timed(end, "end")))
+    if ((status = event_timed(start, "start")) || (status = event_timed(end, "end")))
         return status;
     return event_result(
         end, end->device->plugin->table.event_elapsed(start->impl, end->impl, ms),

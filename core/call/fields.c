@@ -47,30 +47,6 @@ const struct op_row op_rows[HW_OP_COUNT] = {
 };
 #undef OUTPUT
 
-/* The lists cover every byte of a struct, and their types match the fields. */
-#define T(op, field, role)       +BYTES(op, field)
-#define S(op, field, type, zero) +BYTES(op, field)
-#define X(NAME, name)                                                                      \
-    _Static_assert(0 HW_OPERANDS_##NAME(T)                                                 \
-                           HW_SCALARS_##NAME(S) == sizeof(struct hw_##name),               \
-                   "the lists of " #name " have every field");
-HW_OPS(X)
-#undef X
-#undef S
-#undef T
-#define TYPE_I32      int32_t
-#define TYPE_I64      int64_t
-#define TYPE_F32      float
-#define TYPE_FLAG     uint32_t
-#define TYPE_RESERVED uint32_t
-#define S(op, field, type, zero)                                                           \
-    _Static_assert(_Generic(((struct hw_##op *)0)->field, TYPE_##type : 1, default : 0),   \
-                   #op "." #field " is not " #type);
-#define X(NAME, name) HW_SCALARS_##NAME(S)
-HW_OPS(X)
-#undef X
-#undef S
-
 /* ---- for applications ---- */
 
 size_t hw_op_size(uint32_t op)

@@ -16,27 +16,32 @@
 struct hw_kernel {
     struct hw_device *device;
     void *impl;
-    char *name, *signature;
     struct hw_kernel *next, *prev;
+    const char *signature; /* behind the name */
+    char name[];
 };
 
-static char *copy_text(const char *text)
+static struct hw_kernel *kernel_of(struct hw_device *device,
+                                   const struct hw_user_kernel *desc)
 {
-    const size_t bytes = strlen(text) + 1;
-    char *copy = malloc(bytes);
-    return copy ? memcpy(copy, text, bytes) : NULL;
+    const size_t name = strlen(desc->name) + 1, signature = strlen(desc->signature) + 1;
+    struct hw_kernel *kernel = calloc(1, sizeof *kernel + name + signature);
+    if (kernel) {
+        kernel->device = device;
+        memcpy(kernel->name, desc->name, name);
+        kernel->signature = memcpy(kernel->name + name, desc->signature, signature);
+    }
+    return kernel;
 }
 
 static void kernel_free(struct hw_kernel *kernel)
 {
     if (kernel->impl)
         kernel->device->plugin->table.kernel_destroy(kernel->impl);
-    free(kernel->name);
-    free(kernel->signature);
     free(kernel);
 }
 
-static enum hw_status check_description(const struct hw_user_kernel *desc)
+static enum hw_status kernel_check(const struct hw_user_kernel *desc)
 {
     const enum hw_status status =
         check_fields("hw_kernel_create", "desc", desc,
@@ -68,28 +73,20 @@ enum hw_status hw_kernel_create(struct hw_device *device, const struct hw_user_k
     *kernel = NULL;
     REQUIRE(device);
     REQUIRE(desc);
-    enum hw_status status = check_description(desc);
+    enum hw_status status = kernel_check(desc);
     if (status || (status = device_usable(device)) || (status = device_wake(device)))
         return status;
-    struct hw_kernel *made = calloc(1, sizeof *made);
+    struct hw_kernel *made = kernel_of(device, desc);
     if (!made)
         return fail(HW_NO_MEMORY, "out of memory for a kernel");
     struct hw_user_kernel known = { 0 };
     memcpy(&known, desc, desc->size < sizeof known ? desc->size : sizeof known);
     known.size = sizeof known;
-    made->device = device;
-    made->name = copy_text(desc->name);
-    made->signature = copy_text(desc->signature);
-    if (!made->name || !made->signature) {
-        kernel_free(made);
-        return fail(HW_NO_MEMORY, "out of memory for a kernel");
-    }
     plugin_message_clear();
     status = device_result(
         device, device->plugin->table.kernel_build(device->impl, &known, &made->impl));
     if (status) {
-        made->impl = NULL;
-        kernel_free(made);
+        free(made);
         return fail_in(status, "kernel %s on %s: ", desc->name, device->name);
     }
     struct hw_context *context = device->context;
@@ -100,8 +97,8 @@ enum hw_status hw_kernel_create(struct hw_device *device, const struct hw_user_k
     return HW_OK;
 }
 
-static int32_t submit(struct hw_queue *queue, void *kernel, const uint64_t groups[3],
-                      const struct hw_arg *args, uint32_t count)
+static int32_t kernel_submit(struct hw_queue *queue, void *kernel, const uint64_t groups[3],
+                             const struct hw_arg *args, uint32_t count)
 {
     const struct hw_plugin *table = &queue->device->plugin->table;
     if (groups[0] == 0 || groups[1] == 0 || groups[2] == 0)
@@ -132,7 +129,8 @@ enum hw_status hw_kernel_launch_3d(struct hw_queue *queue, struct hw_kernel *ker
     if ((status = check_arguments(queue, kernel->name, kernel->signature, args, count)))
         return status;
     cost_route_other_work(queue);
-    status = device_result(queue->device, submit(queue, kernel->impl, groups, args, count));
+    status = device_result(queue->device,
+                           kernel_submit(queue, kernel->impl, groups, args, count));
     return status ? fail_in(status, "%s on %s: ", kernel->name, queue->device->name)
                   : settle_synchronous(queue);
 }

@@ -44,26 +44,20 @@ enum hw_status check_tensor(struct hw_queue *queue, const char *name, uint32_t i
 static enum hw_status check_argument(struct hw_queue *queue, const char *name, uint32_t i,
                                      char letter, const struct hw_arg *arg)
 {
-    static const struct {
-        char letter;
-        enum hw_arg_kind kind;
-        bool writes;
-    } letters[] = { { 't', HW_ARG_TENSOR, false },
-                    { 'o', HW_ARG_TENSOR, true },
-                    { 'x', HW_ARG_TENSOR, true },
-                    { 'i', HW_ARG_INT, false },
-                    { 'f', HW_ARG_FLOAT, false } };
-    for (size_t k = 0; k < sizeof letters / sizeof *letters; k++) {
-        if (letters[k].letter != letter)
-            continue;
-        if (arg->kind != (uint32_t)letters[k].kind)
-            return fail(HW_INVALID, "%s: argument %u has kind %u, the signature says '%c'",
-                        name, (unsigned)i, (unsigned)arg->kind, letter);
-        return arg->kind == HW_ARG_TENSOR
-                   ? check_tensor(queue, name, i, arg->tensor, letters[k].writes)
-                   : HW_OK;
-    }
-    return fail(HW_INTERNAL, "%s: its signature has an unknown letter, '%c'", name, letter);
+    static const enum hw_arg_kind kinds['x' + 1] = { ['t'] = HW_ARG_TENSOR,
+                                                     ['o'] = HW_ARG_TENSOR,
+                                                     ['x'] = HW_ARG_TENSOR,
+                                                     ['i'] = HW_ARG_INT,
+                                                     ['f'] = HW_ARG_FLOAT };
+    if (!strchr("toxif", letter))
+        return fail(HW_INTERNAL, "%s: its signature has an unknown letter, '%c'", name,
+                    letter);
+    if (arg->kind != (uint32_t)kinds[(unsigned char)letter])
+        return fail(HW_INVALID, "%s: argument %u has kind %u, the signature says '%c'",
+                    name, (unsigned)i, (unsigned)arg->kind, letter);
+    return arg->kind == HW_ARG_TENSOR
+               ? check_tensor(queue, name, i, arg->tensor, letter != 't')
+               : HW_OK;
 }
 
 enum hw_status check_arguments(struct hw_queue *queue, const char *name,

@@ -3,6 +3,20 @@
 #include "call/ops.h"
 #include "world.h"
 
+/* The types in the lists match the fields. */
+#define TYPE_I32      int32_t
+#define TYPE_I64      int64_t
+#define TYPE_F32      float
+#define TYPE_FLAG     uint32_t
+#define TYPE_RESERVED uint32_t
+#define S(op, field, type, zero)                                                           \
+    _Static_assert(_Generic(((struct hw_##op *)0)->field, TYPE_##type : 1, default : 0),   \
+                   #op "." #field " is not " #type);
+#define X(NAME, name) HW_SCALARS_##NAME(S)
+HW_OPS(X)
+#undef X
+#undef S
+
 static struct hw_field_info field(uint32_t op, uint32_t index)
 {
     struct hw_field_info info = { .size = sizeof info };
