@@ -49,11 +49,11 @@ struct plugin {
     /* Result of the last completed bind; with BOUND_NEVER it has the reason. */
     struct candidate *_Atomic bind_result;
     struct candidate *bind_results; /* the results of all binds, the latest first */
-    bool apart;         /* HW_WORKER names it: it is loaded in a process of its own */
-    struct proxy proxy; /* load/proxy.h: unused unless the plugin is apart */
-    void *library;      /* if not apart: from dlopen() */
-    void *self;         /* from table.open() */
-    bool started;       /* open() has succeeded, so close() must be called */
+    bool out_of_process; /* HW_WORKER names it: it is loaded in a process of its own */
+    struct proxy proxy;  /* load/proxy.h: only if so */
+    void *library;       /* otherwise: from dlopen() */
+    void *self;          /* from table.open() */
+    bool started;        /* open() has succeeded, so close() must be called */
     struct hw_host host;
     char *cache_dir;          /* for host.cache_dir; "": no cache */
     struct hw_plugin table;   /* empty slots are filled: see load/defaults.h */

@@ -10,8 +10,8 @@
 
 struct hw_queue;
 
-/* A call of an application, and what hw_shadow.so may do with it. Each function waits for the
- * queue, and may be called only during a step of struct shadow_judge. */
+/* A call of an application, with functions of the library. Each function waits for the queue, and
+ * may be called only during a step of struct shadow_judge. */
 struct shadow_call {
     uint32_t op;
     uint32_t precision; /* enum hw_precision */

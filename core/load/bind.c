@@ -279,7 +279,8 @@ struct plugin *plugin_create(struct hw_context *context, struct candidate *candi
     plugin->context = context;
     plugin->candidate = plugin->binding = candidate;
     plugin->rank = candidate->manifest->rank;
-    plugin->apart = is_apart(context, candidate->name, &plugin->proxy.call_seconds);
+    plugin->out_of_process = runs_out_of_process(context, candidate->name,
+                                                 &plugin->proxy.call_seconds);
     return plugin;
 }
 
@@ -289,7 +290,7 @@ bool plugin_load(struct hw_context *context, struct candidate *candidate)
     (void)context;
     if (!fill_host(plugin))
         return false;
-    return plugin->apart ? enter_proxy(plugin) : enter_here(plugin);
+    return plugin->out_of_process ? enter_proxy(plugin) : enter_here(plugin);
 }
 
 /* The code stays loaded: the plugin or the vendor's libraries may have left threads, thread-local

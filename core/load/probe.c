@@ -124,7 +124,7 @@ static char **arguments_make(const struct jobs *jobs, const struct candidate *ca
                                              settings->value[passed_on[i]].text));
     if (jobs->only)
         arguments_add(arguments, write_only(jobs->only));
-    if (candidate->plugin && candidate->plugin->apart)
+    if (candidate->plugin && candidate->plugin->out_of_process)
         arguments_add(arguments,
                       text_format("call_seconds=%u",
                                   (unsigned)candidate->plugin->proxy.call_seconds));

@@ -93,7 +93,7 @@ void proxy_release(struct plugin *plugin)
 
 void proxy_explain(struct json *json, const struct plugin *plugin)
 {
-    if (!plugin || !plugin->apart) {
+    if (!plugin || !plugin->out_of_process) {
         json_string(json, "worker", NULL);
         return;
     }

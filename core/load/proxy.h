@@ -9,7 +9,8 @@
 
 /* Whether HW_WORKER names this backend; then sets the seconds that one call may take
  * (open/select.c). */
-bool is_apart(const struct hw_context *context, const char *name, uint32_t *seconds);
+bool runs_out_of_process(const struct hw_context *context, const char *name,
+                         uint32_t *seconds);
 /* Loads the proxy, which starts the plugin in a process of its own and fills the table; table->size
  * is set already. On an error, stops the candidate and returns false. */
 bool proxy_enter(struct plugin *plugin, struct hw_plugin *table);

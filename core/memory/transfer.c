@@ -93,7 +93,7 @@ uint64_t move_count(const struct hw_tensor *a, const struct hw_tensor *b)
 
 /* ---- pieces ---- */
 
-/* A transfer of what lies this far behind. */
+/* The transfer at these distances from the first one. */
 static struct hw_transfer transfer_behind(const struct hw_transfer *first, uint64_t dst,
                                           uint64_t src)
 {

@@ -64,7 +64,7 @@ const char *device_fault(const struct hw_device_info *info)
 void device_complete(const struct plugin *plugin, struct hw_device_info *info)
 {
     info->size = sizeof *info;
-    if (plugin->apart) /* its kernels cannot access the host's memory */
+    if (plugin->out_of_process) /* its kernels cannot access the host's memory */
         info->features &= ~(uint64_t)HW_FEATURE_HOST_TENSORS;
     if (info->buffer_alignment < POOL_GRAIN)
         info->buffer_alignment = POOL_GRAIN;

@@ -102,7 +102,8 @@ void selection_free(struct hw_context *context)
     free(context->selection);
 }
 
-bool is_apart(const struct hw_context *context, const char *name, uint32_t *seconds)
+bool runs_out_of_process(const struct hw_context *context, const char *name,
+                         uint32_t *seconds)
 {
     const struct selector_list *list = &context->selection->worker;
     size_t i = 0;

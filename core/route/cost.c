@@ -132,7 +132,7 @@ struct hw_route_info cost_of(uint32_t op, const void *args)
 
 /* ---- which queues ---- */
 
-static const char *stays_why(const struct hw_queue *queue, bool imported)
+static const char *pinned_by(const struct hw_queue *queue, bool imported)
 {
     const struct hw_device *device = queue->device;
     const struct hw_context *context = device->context;
@@ -157,7 +157,7 @@ static const char *stays_why(const struct hw_queue *queue, bool imported)
 
 void cost_route_begin(struct hw_queue *queue, bool imported)
 {
-    queue->pinned_why = stays_why(queue, imported);
+    queue->pinned_why = pinned_by(queue, imported);
 }
 
 /* ---- whether the queue has work outstanding ---- */

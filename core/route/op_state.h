@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* op_state.h - what a device's context knows about its ops: which of them are untested, and which
- * of them other devices compute, because they failed on this device or are wrong there. */
+/* op_state.h - the states of a device's ops: untested ones, and rejected ones, which other devices
+ * compute because they failed on this device or are wrong there. */
 #ifndef HW_ROUTE_OP_STATE_H
 #define HW_ROUTE_OP_STATE_H
 

@@ -93,7 +93,8 @@ static bool look_at_loaded(struct hw_context *context, struct candidate *candida
     struct subject *subject = the_subject;
     (void)context;
     if (!is_unchanged(subject, true, "was loaded") ||
-        !(candidate->plugin->apart || examine_linked(&subject->examined, candidate)))
+        !(candidate->plugin->out_of_process ||
+          examine_linked(&subject->examined, candidate)))
         return false;
     subject->witness = witness_begin();
     return true;

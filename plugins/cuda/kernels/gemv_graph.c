@@ -20,7 +20,7 @@ static struct range weights_of(const struct gemv_part *part, int k)
 }
 
 /* Whether a written range does not overlap anything that a part reads or writes. */
-static bool is_apart(struct range written, const struct gemv_args *args,
+static bool runs_out_of_process(struct range written, const struct gemv_args *args,
                      const struct gemv_part *part)
 {
     return are_apart(written, weights_of(part, args->k)) &&
@@ -34,7 +34,7 @@ static bool does_not_touch(const struct gemv_args *args, const struct gemv_part 
 {
     const struct range c = floats_at(writer->c, writer->rows, args->c_type);
     return are_apart(c, floats_at(args->a, args->k, args->a_type)) &&
-           is_apart(c, args, other);
+           runs_out_of_process(c, args, other);
 }
 
 static int64_t elements_of(const struct hw_tensor *t)
@@ -188,7 +188,7 @@ static bool can_add(const struct group *group, const struct norm *norm)
     const struct gemv_args *args = &group->args;
     const struct range residual = floats_at(norm->residual, norm->cols, HW_F32);
     return args->parts == 1 && args->c_type == HW_F32 && args->part[0].c == norm->x &&
-           args->part[0].rows == norm->cols && is_apart(residual, args, &args->part[0]) &&
+           args->part[0].rows == norm->cols && runs_out_of_process(residual, args, &args->part[0]) &&
            are_apart(residual, floats_at(args->a, args->k, args->a_type));
 }
 
@@ -206,7 +206,7 @@ static bool can_norm(const struct group *group, const struct norm *norm)
           !are_apart(y, floats_at(args->y, args->part[0].rows, args->c_type)))))
         return false;
     for (int i = 0; i < args->parts; i++)
-        if (!is_apart(residual, args, &args->part[i]) || !is_apart(y, args, &args->part[i]))
+        if (!runs_out_of_process(residual, args, &args->part[i]) || !runs_out_of_process(y, args, &args->part[i]))
             return false;
     return true;
 }
