@@ -148,8 +148,8 @@ bool match(struct hw_context *context, struct candidate *candidate)
 {
     const struct manifest *manifest = candidate->manifest;
     if (!manifest->match_count || candidate->explicit_file ||
-        is_named(&context->selection->backends, candidate->name) ||
-        is_named(&context->selection->require, candidate->name))
+        is_named(&context->selection->list[LIST_BACKENDS], candidate->name) ||
+        is_named(&context->selection->list[LIST_REQUIRE], candidate->name))
         return true;
     const struct inventory *inventory = inventory_of(candidate->found);
     if (!inventory)

@@ -21,22 +21,19 @@ enum hw_status hw_device_find(struct hw_context *context, const char *name,
     REQUIRE(device);
     enum hw_status status = guard(context->generation);
     struct selector_list list = { 0 };
-    if (status ||
-        (status = selectors_parse(&list, name, "device", ACCEPT_DEVICE | ACCEPT_MARKS)))
+    if (status || (status = selectors_parse(&list, name, "device", ACCEPT_DEVICE)))
         return status;
-    if (list.count != 1 || list.items[0].removes || list.items[0].optional) {
-        selectors_free(&list);
-        return fail(HW_INVALID, "device \"%s\": must be one name, such as cpu or cpu:0",
-                    name);
-    }
     const struct catalog *found = catalog_of(context);
-    for (uint32_t i = 0; i < found->order_count && !*device; i++)
+    for (uint32_t i = 0; i < found->order_count && list.count == 1 && !*device; i++)
         if (selector_matches(&list.items[0], found->order[i]))
             *device = found->order[i];
     if (*device)
         atomic_fetch_or(&(*device)->chosen, CHOSEN_BY_NAME);
+    else if (list.count == 1)
+        status = selector_failed(found, &list.items[0], LISTS);
     else
-        status = device_missing(found, &list.items[0], name);
+        status = fail(HW_INVALID, "device \"%s\": must be one name, such as cpu or cpu:0",
+                      name);
     selectors_free(&list);
     return status;
 }

@@ -65,13 +65,13 @@ static void set_why(struct catalog *found, struct unselected *one, char *why)
     found->shortage = found->shortage || !why;
 }
 
-static const struct selector *removed_by(const struct selection *selection,
+static const struct selector *removed_by(const struct hw_context *context,
                                          const struct hw_device *device)
 {
-    for (size_t i = 0; i < selection->backends.count; i++)
-        if (selection->backends.items[i].removes &&
-            selector_matches(&selection->backends.items[i], device))
-            return &selection->backends.items[i];
+    const struct selector_list *list = &context->selection->list[LIST_BACKENDS];
+    for (size_t i = 0; i < list->count; i++)
+        if (list->items[i].removes && selector_matches(&list->items[i], device))
+            return &list->items[i];
     return NULL;
 }
 
@@ -127,26 +127,42 @@ static const char *fault_of(const struct hw_device *device)
                : NULL;
 }
 
+/* With HW_SHADOW, rejected ops fall back to later devices, so the reference must stay last: no new device
+ * comes behind it. Returns the reference then; or NULL. */
+static const struct hw_device *reference_before(const struct catalog *found)
+{
+    const struct hw_context *context = found->context;
+    for (uint32_t i = 0; context->settings.shadow && i < found->order_count; i++)
+        if (found->order[i] == context->reference)
+            return context->reference;
+    return NULL;
+}
+
 /* Whether the device is not selected although an entry matches it. Sets its reason, which is NULL
- * if memory ran out. */
+ * if memory ran out. `counts`: whether the entry has a use nevertheless. */
 static bool is_refused(struct catalog *found, struct unselected *one,
-                       const struct selector *selector)
+                       const struct selector *selector, bool *counts)
 {
     const struct hw_device *device = one->device;
-    const struct selector *removal = removed_by(found->context->selection, device);
+    const struct selector *removal = removed_by(found->context, device);
     const char *fault = fault_of(device);
+    const bool is_new = !was_selected(found, device);
     /* A backend that is named, rather than matched by a glob, shows all its devices. */
-    const struct hw_device *shadow = is_glob(selector->backend) &&
-                                             !was_selected(found, device)
+    const struct hw_device *shadow = is_new && is_glob(selector->backend)
                                          ? shadow_of(found, device)
-                                         : NULL;
+                                         : NULL,
+                           *reference = is_new ? reference_before(found) : NULL;
+    *counts = !removal && !fault;
     if (removal)
         set_why(found, one, text_format("excluded by \"!%s\" in backends", removal->text));
     else if (fault)
         set_why(found, one, text_format("it cannot be opened: %s", fault));
     else if (shadow)
         set_why(found, one, text_format("shadowed: the same hardware as %s", shadow->name));
-    return removal || fault || shadow;
+    else if (reference)
+        set_why(found, one,
+                text_format("HW_SHADOW requires %s to stay last", reference->name));
+    return removal || fault || shadow || reference;
 }
 
 uint32_t pick(struct catalog *found, const struct selector *selector)
@@ -156,10 +172,10 @@ uint32_t pick(struct catalog *found, const struct selector *selector)
         matched += selector_matches(selector, found->order[i]);
     for (uint32_t i = 0; i < found->unselected_count; i++) {
         struct unselected one = found->unselected[i];
-        const bool wanted = selector_matches(selector, one.device);
-        const bool refused = wanted && is_refused(found, &one, selector);
-        matched += wanted && !removed_by(found->context->selection, one.device) &&
-                   !fault_of(one.device);
+        bool counts = false;
+        const bool wanted = selector_matches(selector, one.device),
+                   refused = wanted && is_refused(found, &one, selector, &counts);
+        matched += counts;
         if (wanted && !refused) {
             free(one.why);
             found->order[found->order_count++] = one.device;
@@ -203,33 +219,9 @@ enum hw_status pick_begin(struct catalog *found)
     return HW_OK;
 }
 
-/* With HW_SHADOW, rejected ops fall back to later devices, so the judge must stay last. New devices
- * behind it are not selected. */
-static void leave_judge_last(struct catalog *found)
-{
-    const struct hw_device *judge = found->context->reference;
-    uint32_t kept = 0;
-    bool behind = false;
-    for (uint32_t i = 0; i < found->order_count; i++) {
-        struct hw_device *device = found->order[i];
-        if (!behind || was_selected(found, device)) {
-            found->order[kept++] = device;
-        } else {
-            struct unselected *one = &found->unselected[found->unselected_count++];
-            *one = (struct unselected){ .device = device };
-            set_why(found, one,
-                    text_format("HW_SHADOW requires %s to stay last", judge->name));
-        }
-        behind = behind || device == judge;
-    }
-    found->order_count = kept;
-}
-
 void pick_end(struct catalog *found)
 {
     const struct catalog *before = catalog_of(found->context);
-    if (before != found && found->context->settings.shadow)
-        leave_judge_last(found);
     for (uint32_t i = 0; before != found && i < before->device_count; i++)
         found->devices[found->device_count++] = before->devices[i];
     for (uint32_t i = 0; i < found->order_count; i++)

@@ -18,54 +18,27 @@
 
 /* ---- the lists ---- */
 
-static const struct setting_value *setting_of(const struct hw_context *context,
-                                              enum setting s)
+static const struct {
+    enum setting setting;
+    const char *option; /* the name of the source in messages, if it is an option */
+    unsigned accepted;  /* selector.h */
+} rows[] = {
+    [LIST_BACKENDS] = { SETTING_backends, "option backends", ACCEPT_DEVICE | ACCEPT_MARKS },
+    [LIST_DISABLE] = { SETTING_disable, "option disable", 0 },
+    [LIST_REQUIRE] = { SETTING_require, "option require", ACCEPT_DEVICE },
+    [LIST_WORKER] = { SETTING_worker, "option worker", ACCEPT_SECONDS },
+};
+
+static const struct setting_value *value_of(const struct hw_context *context,
+                                            enum list_name name)
 {
-    return &context->settings.value[s];
+    return &context->settings.value[rows[name].setting];
 }
 
-/* The name of the setting's source for messages. */
-static const char *source_of(const struct hw_context *context, enum setting s)
+static const char *source_of(const struct hw_context *context, enum list_name name)
 {
-    const char *source = setting_of(context, s)->source;
-    if (strcmp(source, "option") != 0)
-        return source;
-    return s == SETTING_backends  ? "option backends"
-           : s == SETTING_disable ? "option disable"
-           : s == SETTING_worker  ? "option worker"
-                                  : "option require";
-}
-
-/* A list with only removals selects everything else. */
-static enum hw_status imply_rest(struct selector_list *list)
-{
-    for (size_t i = 0; i < list->count; i++)
-        if (!list->items[i].removes)
-            return HW_OK;
-    if (list->count == MAX_SELECTORS)
-        return fail(HW_INVALID, "HW_BACKENDS: more than %d entries", MAX_SELECTORS);
-    struct selector *selector = &list->items[list->count++];
-    selector->text = strdup("*");
-    selector->backend = strdup("*");
-    return selector->text && selector->backend ? HW_OK
-                                               : fail(HW_NO_MEMORY, "out of memory");
-}
-
-static enum hw_status read_list(struct hw_context *context, struct selector_list *list,
-                                enum setting setting, bool anyway)
-{
-    const unsigned accepted = setting == SETTING_backends  ? ACCEPT_DEVICE | ACCEPT_MARKS
-                              : setting == SETTING_require ? ACCEPT_DEVICE
-                              : setting == SETTING_worker  ? ACCEPT_SECONDS
-                                                           : 0;
-    enum hw_status status = selectors_parse(list, setting_of(context, setting)->text,
-                                            source_of(context, setting), accepted);
-    if (status && anyway && status != HW_NO_MEMORY &&
-        selectors_parse(list, "", "default", accepted))
-        return HW_NO_MEMORY;
-    if (list->items && setting == SETTING_backends && imply_rest(list))
-        return HW_NO_MEMORY;
-    return status;
+    const char *source = value_of(context, name)->source;
+    return strcmp(source, "option") == 0 ? rows[name].option : source;
 }
 
 enum hw_status selection_read(struct hw_context *context, bool anyway)
@@ -74,60 +47,51 @@ enum hw_status selection_read(struct hw_context *context, bool anyway)
     if (!selection)
         return fail(HW_NO_MEMORY, "out of memory for the selection");
     context->selection = selection;
-    enum hw_status last = read_list(context, &selection->backends, SETTING_backends,
-                                    anyway);
-    if (last && !anyway)
-        return last;
-    enum hw_status status = read_list(context, &selection->disable, SETTING_disable,
-                                      anyway);
-    last = status ? status : last;
-    if (last && !anyway)
-        return last;
-    status = read_list(context, &selection->require, SETTING_require, anyway);
-    last = status ? status : last;
-    if (last && !anyway)
-        return last;
-    status = read_list(context, &selection->worker, SETTING_worker, anyway);
-    return status ? status : last;
+    enum hw_status last = HW_OK;
+    for (int i = 0; i < LISTS; i++) {
+        enum hw_status status = selectors_parse(&selection->list[i],
+                                                value_of(context, i)->text,
+                                                source_of(context, i), rows[i].accepted);
+        last = status ? status : last;
+        if (status && anyway)
+            status = selectors_parse(&selection->list[i], "", "default", rows[i].accepted);
+        if (status)
+            return status;
+    }
+    return last;
 }
 
 void selection_free(struct hw_context *context)
 {
-    if (!context->selection)
-        return;
-    selectors_free(&context->selection->backends);
-    selectors_free(&context->selection->disable);
-    selectors_free(&context->selection->require);
-    selectors_free(&context->selection->worker);
+    for (int i = 0; context->selection && i < LISTS; i++)
+        selectors_free(&context->selection->list[i]);
     free(context->selection);
 }
 
 bool runs_out_of_process(const struct hw_context *context, const char *name,
                          uint32_t *seconds)
 {
-    const struct selector_list *list = &context->selection->worker;
-    size_t i = 0;
-    while (i < list->count && !glob(list->items[i].backend, name))
-        i++;
-    if (i < list->count)
-        *seconds = list->items[i].seconds;
-    return i < list->count;
+    const struct selector *selector = selectors_find(&context->selection->list[LIST_WORKER],
+                                                     name);
+    if (selector)
+        *seconds = selector->seconds;
+    return selector;
 }
 
 /* ---- the stage filter ---- */
 
 bool filter(struct hw_context *context, struct candidate *candidate)
 {
-    const struct selection *selection = context->selection;
-    const struct setting_value *value = setting_of(context, SETTING_disable);
-    for (size_t i = 0; i < selection->disable.count; i++)
-        if (glob(selection->disable.items[i].backend, candidate->name))
-            return stop(candidate, REASON_DISABLED, "disabled by \"%s\" in disable (%s)",
-                        selection->disable.items[i].text, value->source);
-    value = setting_of(context, SETTING_backends);
+    const struct selector_list *backends = &context->selection->list[LIST_BACKENDS];
+    const struct selector *disabled =
+        selectors_find(&context->selection->list[LIST_DISABLE], candidate->name);
+    const struct setting_value *value = value_of(context, LIST_BACKENDS);
     bool wanted = false;
-    for (size_t i = 0; i < selection->backends.count; i++) {
-        const struct selector *selector = &selection->backends.items[i];
+    if (disabled)
+        return stop(candidate, REASON_DISABLED, "disabled by \"%s\" in disable (%s)",
+                    disabled->text, value_of(context, LIST_DISABLE)->source);
+    for (size_t i = 0; i < backends->count; i++) {
+        const struct selector *selector = &backends->items[i];
         if (!glob(selector->backend, candidate->name))
             continue;
         if (selector->removes && !selector->device)
@@ -163,106 +127,102 @@ static const struct candidate *find_candidate(const struct catalog *found,
     return stopped;
 }
 
-static void append(char *text, size_t size, const char *more)
+static void list_append(char *text, size_t size, const char *more)
 {
     size_t length = strlen(text);
     snprintf(text + length, size - length, "%s%s", length ? ", " : "", more);
 }
 
-/* Writes the list with a ? after `missing`. */
-static void write_optional(const struct selector_list *list, const struct selector *missing,
-                           char *text, size_t size)
+/* The beginning of a message about a selector of a list, or of hw_device_find() (LISTS). */
+struct subject {
+    char text[512];
+};
+static struct subject subject_of(const struct catalog *found,
+                                 const struct selector *selector, enum list_name name)
 {
-    *text = '\0';
-    for (size_t i = 0; i < list->count; i++) {
-        const struct selector *s = &list->items[i];
-        char item[256];
-        snprintf(item, sizeof item, "%s%s%s", s->removes ? "!" : "", s->text,
-                 s->optional || s == missing ? "?" : "");
-        size_t length = strlen(text);
-        snprintf(text + length, size - length, "%s%s", i ? "," : "", item);
-    }
+    struct subject subject;
+    const bool listed = name < LISTS;
+    snprintf(subject.text, sizeof subject.text, "%s%s \"%s\"",
+             listed ? source_of(found->context, name) : "device", listed ? ":" : "",
+             selector->text);
+    return subject;
 }
 
 /* Lists the plugins that were found, and shows how to make the backend optional. */
 static enum hw_status unknown_selector(const struct catalog *found,
-                                       const struct selector *selector,
-                                       enum setting setting)
+                                       const struct selector *selector, enum list_name name)
 {
-    char all[512] = "", optional[512];
+    char all[512] = "";
     const char *names[MAX_SELECTORS];
     size_t count = 0;
     for (const struct candidate *c = found->candidates; c; c = c->next) {
         if (!was_found(c))
             continue;
-        append(all, sizeof all, c->name);
+        list_append(all, sizeof all, c->name);
         if (count < MAX_SELECTORS)
             names[count++] = c->name;
     }
     const char *near = nearest(selector->backend, names, count);
-    write_optional(&found->context->selection->backends, selector, optional,
-                   sizeof optional);
-    bool offer = setting == SETTING_backends && !selector->removes;
-    return fail(HW_NO_DEVICE,
-                "%s: \"%s\": no plugin of that name was found%s%s%s; found: %s%s%s%s",
-                source_of(found->context, setting), selector->text,
-                near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "",
-                *all ? all : "none", offer ? ". If it may be missing, write \"" : "",
-                offer ? optional : "", offer ? "\"" : "");
+    const bool offer = name == LIST_BACKENDS && !selector->removes;
+    return fail(HW_NO_DEVICE, "%s: no plugin of that name was found%s%s%s; found: %s%s%s%s",
+                subject_of(found, selector, name).text, near ? "; did you mean \"" : "",
+                near ? near : "", near ? "\"?" : "", *all ? all : "none",
+                offer ? ". If it may be missing, write \"" : "",
+                offer ? selector->text : "", offer ? "?\"" : "");
 }
 
-static bool plugin_has_devices(const struct catalog *found,
-                               const struct candidate *candidate)
+/* An unselected device that the selector matches, and the reason; or NULL. */
+static const struct unselected *unselected_match(const struct catalog *found,
+                                                 const struct selector *selector)
 {
-    for (uint32_t i = 0; i < found->order_count; i++)
-        if (found->order[i]->plugin == candidate->plugin)
-            return true;
     for (uint32_t i = 0; i < found->unselected_count; i++)
-        if (found->unselected[i].device->plugin == candidate->plugin)
-            return true;
-    return false;
+        if (found->unselected[i].why &&
+            selector_matches(selector, found->unselected[i].device))
+            return &found->unselected[i];
+    return NULL;
 }
 
-static enum hw_status stopped(const struct candidate *candidate,
-                              const struct selector *selector, const char *source)
+/* Lists the selected devices or, for a selector, all devices of its backends. */
+static void list_devices(const struct catalog *found, const struct selector *selector,
+                         char *text, size_t size)
 {
-    return fail(HW_NO_DEVICE, "%s: \"%s\" cannot be used: %s. Remedy: %s", source,
-                selector->text, message_of(candidate), remedy_of(candidate));
+    const uint32_t count = found->order_count + (selector ? found->unselected_count : 0);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct hw_device *device =
+            i < found->order_count ? found->order[i]
+                                   : found->unselected[i - found->order_count].device;
+        char line[256];
+        snprintf(line, sizeof line, "%s (%s)", device->name, device->info.name);
+        if (!selector || glob(selector->backend, device->plugin->candidate->name))
+            list_append(text, size, line);
+    }
 }
 
-/* Returns HW_NO_DEVICE with the reason. */
-static enum hw_status selector_failed(const struct catalog *found,
-                                      const struct selector *selector, enum setting setting)
+enum hw_status selector_failed(const struct catalog *found, const struct selector *selector,
+                               enum list_name name)
 {
     const struct candidate *candidate = find_candidate(found, selector);
-    if (!candidate)
-        return unknown_selector(found, selector, setting);
-    if (candidate->reason)
-        return stopped(candidate, selector, source_of(found->context, setting));
+    const struct unselected *one = unselected_match(found, selector);
+    const struct subject subject = subject_of(found, selector, name);
     char all[1024] = "";
-    for (uint32_t i = 0; i < found->order_count + found->unselected_count; i++) {
-        const struct unselected *one = i < found->order_count
-                                           ? NULL
-                                           : &found->unselected[i - found->order_count];
-        const struct hw_device *device = one ? one->device : found->order[i];
-        /* If the selector matches the device, says why the device is not selected. */
-        const bool meant = one && one->why && selector_matches(selector, device);
-        char line[256];
-        snprintf(line, sizeof line, "%s (%s)", device->name,
-                 meant ? one->why : device->info.name);
-        if (glob(selector->backend, device->plugin->candidate->name))
-            append(all, sizeof all, line);
-    }
-    return fail(HW_NO_DEVICE, "%s: \"%s\": no such device; there are: %s",
-                source_of(found->context, setting), selector->text, all);
+    if (!candidate && name < LISTS)
+        return unknown_selector(found, selector, name);
+    if (candidate && candidate->reason)
+        return fail(HW_NO_DEVICE, "%s cannot be used: %s. Remedy: %s", subject.text,
+                    message_of(candidate), remedy_of(candidate));
+    if (one)
+        return fail(HW_NO_DEVICE, "%s is not used: %s", subject.text, one->why);
+    list_devices(found, name < LISTS ? selector : NULL, all, sizeof all);
+    return fail(HW_NO_DEVICE, "%s: no such device; there are: %s", subject.text,
+                *all ? all : "none");
 }
 
 static void warn_unknown(struct catalog *found, const struct selector *selector,
-                         enum setting setting)
+                         enum list_name name)
 {
     if (!catalog_is_first(found)) /* hw_open() has said it */
         return;
-    unknown_selector(found, selector, setting);
+    unknown_selector(found, selector, name);
     log_line(&found->context->log, HW_LOG_WARN, "%s", hw_message());
     settings_warn(&found->context->settings, text_format("%s", hw_message()));
 }
@@ -276,11 +236,11 @@ static enum hw_status check_selector(struct catalog *found, const struct selecto
     const struct candidate *candidate = find_candidate(found, selector);
     if (selector->removes) {
         if (!candidate)
-            warn_unknown(found, selector, SETTING_backends);
+            warn_unknown(found, selector, LIST_BACKENDS);
         return HW_OK;
     }
-    enum hw_status status = selector_failed(found, selector, SETTING_backends);
-    if (!candidate || !candidate->reason || plugin_has_devices(found, candidate))
+    enum hw_status status = selector_failed(found, selector, LIST_BACKENDS);
+    if (!candidate || !candidate->reason)
         return status;
     if (!is_broken(candidate)) /* the ladder has warned about a broken plugin */
         log_line(&found->context->log, HW_LOG_WARN, "%s", hw_message());
@@ -291,24 +251,24 @@ static enum hw_status check_selector(struct catalog *found, const struct selecto
  * files. */
 static enum hw_status nothing_selected(struct catalog *found)
 {
-    const struct selector_list *list = &found->context->selection->backends;
+    const struct selector_list *list = &found->context->selection->list[LIST_BACKENDS];
     for (size_t i = 0; i < list->count; i++)
         if (!list->items[i].removes && !is_glob(list->items[i].backend) &&
             find_candidate(found, &list->items[i]))
-            return selector_failed(found, &list->items[i], SETTING_backends);
+            return selector_failed(found, &list->items[i], LIST_BACKENDS);
     char reasons[1536] = "";
     for (const struct candidate *c = found->candidates; c; c = c->next) {
         char line[512];
         snprintf(line, sizeof line, "%s: %s", c->name[0] ? c->name : c->file,
                  c->reason ? message_of(c) : "its devices are not selected");
-        append(reasons, sizeof reasons, line);
+        list_append(reasons, sizeof reasons, line);
     }
     if (*reasons)
         return fail(HW_NO_DEVICE, "no device can be used. %s", reasons);
     for (const struct directory *d = found->directories; d; d = d->next) {
         char line[512];
         snprintf(line, sizeof line, "%s: %s", d->path, d->state ? d->state : "");
-        append(reasons, sizeof reasons, line);
+        list_append(reasons, sizeof reasons, line);
     }
     return fail(
         HW_NO_DEVICE,
@@ -317,7 +277,7 @@ static enum hw_status nothing_selected(struct catalog *found)
 }
 
 /* Binds the plugin of a required device, so that it cannot fail later. */
-static enum hw_status require(struct catalog *found, const struct selector *selector)
+static enum hw_status require_bound(struct catalog *found, const struct selector *selector)
 {
     enum hw_status status = HW_OK;
     bool there = false;
@@ -328,58 +288,25 @@ static enum hw_status require(struct catalog *found, const struct selector *sele
         if (!(status = plugin_bind(found->order[i]->plugin)))
             return HW_OK;
     }
-    return there
-               ? fail_in(status, "%s: \"%s\": ", source_of(found->context, SETTING_require),
-                         selector->text)
-               : selector_failed(found, selector, SETTING_require);
+    return there ? fail_in(status, "%s: ", subject_of(found, selector, LIST_REQUIRE).text)
+                 : selector_failed(found, selector, LIST_REQUIRE);
 }
 
 static enum hw_status check_required(struct catalog *found)
 {
-    const struct selector_list *list = &found->context->selection->require;
+    const struct selector_list *list = &found->context->selection->list[LIST_REQUIRE];
     enum hw_status status = HW_OK;
     for (size_t i = 0; i < list->count && !status; i++)
-        status = require(found, &list->items[i]);
+        status = require_bound(found, &list->items[i]);
     return status;
 }
 
-static void warn_unmatched(struct catalog *found)
+static void warn_unmatched(struct catalog *found, enum list_name name)
 {
-    const struct selector_list *list = &found->context->selection->disable;
+    const struct selector_list *list = &found->context->selection->list[name];
     for (size_t i = 0; i < list->count; i++)
         if (!find_candidate(found, &list->items[i]))
-            warn_unknown(found, &list->items[i], SETTING_disable);
-    list = &found->context->selection->worker;
-    for (size_t i = 0; i < list->count; i++)
-        if (!find_candidate(found, &list->items[i]))
-            warn_unknown(found, &list->items[i], SETTING_worker);
-}
-
-static void list_devices(const struct catalog *found, char *text, size_t size)
-{
-    *text = '\0';
-    for (uint32_t i = 0; i < found->order_count; i++)
-        append(text, size, found->order[i]->name);
-    if (!*text)
-        append(text, size, "none");
-}
-
-enum hw_status device_missing(const struct catalog *found, const struct selector *selector,
-                              const char *name)
-{
-    const struct candidate *candidate = find_candidate(found, selector);
-    char all[1024];
-    if (candidate && candidate->reason)
-        return stopped(candidate, selector, "device");
-    list_devices(found, all, sizeof all);
-    for (uint32_t i = 0; i < found->unselected_count; i++) {
-        const struct unselected *one = &found->unselected[i];
-        if (one->why && selector_matches(selector, one->device))
-            return fail(HW_NO_DEVICE,
-                        "device \"%s\" is not used: %s; HW_BACKENDS selects those used: %s",
-                        name, one->why, all);
-    }
-    return fail(HW_NO_DEVICE, "device \"%s\": no such device; there are: %s", name, all);
+            warn_unknown(found, &list->items[i], name);
 }
 
 /* Notes which devices the list names, rather than matches by a glob. */
@@ -397,11 +324,12 @@ static void note_named(const struct catalog *found, const struct selector_list *
 /* HW_REQUIRE is checked only by hw_open(). */
 enum hw_status select_devices(struct catalog *found)
 {
-    const struct selector_list *list = &found->context->selection->backends;
+    const struct selector_list *list = &found->context->selection->list[LIST_BACKENDS];
     enum hw_status first = HW_OK, status = pick_begin(found);
     if (status)
         return status;
-    warn_unmatched(found);
+    warn_unmatched(found, LIST_DISABLE);
+    warn_unmatched(found, LIST_WORKER);
     for (size_t i = 0; i < list->count; i++) {
         uint32_t matched = list->items[i].removes ? 0 : pick(found, &list->items[i]);
         if (matched == 0 && !first)
@@ -413,6 +341,6 @@ enum hw_status select_devices(struct catalog *found)
     if (found->order_count == 0)
         return nothing_selected(found);
     note_named(found, list);
-    note_named(found, &found->context->selection->require);
+    note_named(found, &found->context->selection->list[LIST_REQUIRE]);
     return catalog_is_first(found) ? check_required(found) : HW_OK;
 }

@@ -11,25 +11,42 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GRAMMAR                                                                            \
-    "an entry is [!]backend[:device][?], where device is an index, a PCI address, a UUID " \
-    "or a pattern of names or vendors with *; commas separate entries"
+#define GRAMMAR                                                                                 \
+    "an entry is [!]backend[:device][?], where device is an index, a PCI address, a UUID "      \
+    "or a pattern of names or vendors with *, in HW_WORKER backend[=seconds]; commas separate " \
+    "entries"
 
-static enum hw_status bad_selector(const char *source, const char *text, size_t length,
-                                   const char *what)
+/* An entry as it is parsed, and the list around it. */
+struct entry {
+    const char *text;
+    size_t length;
+    const char *source;
+    unsigned accepted;
+};
+
+static enum hw_status entry_fault(const struct entry *entry, const char *why)
 {
-    return fail(HW_INVALID, "%s: \"%.*s\": %s; %s", source,
-                (int)(length < 200 ? length : 200), text, what, GRAMMAR);
+    return fail(HW_INVALID, "%s: \"%.*s\": %s; %s", entry->source,
+                (int)(entry->length < 200 ? entry->length : 200), entry->text, why,
+                GRAMMAR);
 }
 
-static bool backend_character(char c)
+static bool is_backend_character(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
            c == '_' || c == '-' || c == '*' || c == '?';
 }
 
+static bool is_backend(const char *text, size_t length)
+{
+    for (size_t i = 0; i < length; i++)
+        if (!is_backend_character(text[i]))
+            return false;
+    return true;
+}
+
 /* Reads "=60" at the end of an entry, and cuts it off. False if it is not a number of seconds. */
-static bool cut_seconds(struct selector *selector, const char *text, size_t *length)
+static bool seconds_cut(struct selector *selector, const char *text, size_t *length)
 {
     const char *equals = memchr(text, '=', *length), *end = text + *length;
     uint32_t seconds = 0;
@@ -46,65 +63,60 @@ static bool cut_seconds(struct selector *selector, const char *text, size_t *len
     return equals + 1 < end && seconds <= 86400;
 }
 
-static enum hw_status parse_selector(struct selector *selector, const char *text,
-                                     size_t length, const char *source, unsigned accepted)
+static enum hw_status selector_parse(struct selector *selector, const struct entry *entry)
 {
-    const char *whole = text;
-    size_t whole_length = length;
-    if (length && *text == '!') {
-        selector->removes = true;
-        text++;
-        length--;
-    }
-    if (length && text[length - 1] == '?') {
-        selector->optional = true;
-        length--;
-    }
-    if (!(accepted & ACCEPT_MARKS) && length < whole_length)
-        return bad_selector(source, whole, whole_length,
-                            "! and ? are allowed in HW_BACKENDS only");
-    if (accepted & ACCEPT_SECONDS && !cut_seconds(selector, text, &length))
-        return bad_selector(source, whole, whole_length,
-                            "the seconds of a call must be 0 to 86400");
+    const char *text = entry->text;
+    size_t length = entry->length;
+    selector->removes = length && *text == '!';
+    text += selector->removes;
+    length -= selector->removes;
+    selector->optional = length && text[length - 1] == '?';
+    length -= selector->optional;
+    if (!(entry->accepted & ACCEPT_MARKS) && length < entry->length)
+        return entry_fault(entry, "! and ? are allowed in HW_BACKENDS only");
+    if (entry->accepted & ACCEPT_SECONDS && !seconds_cut(selector, text, &length))
+        return entry_fault(entry, "the seconds of a call must be 0 to 86400");
     if (length == 0)
-        return bad_selector(source, whole, whole_length, "an entry is empty");
+        return entry_fault(entry, "an entry is empty");
     const char *colon = memchr(text, ':', length);
-    size_t backend = colon ? (size_t)(colon - text) : length;
+    const size_t backend = colon ? (size_t)(colon - text) : length;
     if (backend == 0)
-        return bad_selector(source, whole, whole_length, "the backend is missing");
-    for (size_t i = 0; i < backend; i++)
-        if (!backend_character(text[i]))
-            return bad_selector(
-                source, whole, whole_length,
-                "the name of a backend consists of letters, digits, _ and -");
-    if (colon && !(accepted & ACCEPT_DEVICE))
+        return entry_fault(entry, "the backend is missing");
+    if (!is_backend(text, backend))
+        return entry_fault(entry,
+                           "the name of a backend consists of letters, digits, _ and -");
+    if (colon && !(entry->accepted & ACCEPT_DEVICE))
         return fail(HW_INVALID,
                     "%s: \"%.*s\": must be a backend; to exclude a device, write !%.*s in "
                     "HW_BACKENDS",
-                    source, (int)length, text, (int)length, text);
-    if (colon && backend + 1 == length)
-        return bad_selector(source, whole, whole_length,
-                            "the device is missing after the colon");
+                    entry->source, (int)length, text, (int)length, text);
+    if (backend + 1 == length && colon)
+        return entry_fault(entry, "the device is missing after the colon");
     selector->text = strndup(text, length);
     selector->backend = strndup(text, backend);
-    selector->device = colon ? strndup(colon + 1, length - backend - 1) : NULL;
-    if (!selector->text || !selector->backend || (colon && !selector->device))
-        return fail(HW_NO_MEMORY, "out of memory for %s", source);
+    if (!selector->text || !selector->backend)
+        return fail(HW_NO_MEMORY, "out of memory for %s", entry->source);
+    selector->device = colon ? selector->text + backend + 1 : NULL;
     return HW_OK;
 }
 
-static enum hw_status add_selector(struct selector_list *list, const char *text,
-                                   size_t length, const char *source, unsigned accepted)
+static enum hw_status selectors_add(struct selector_list *list, struct entry entry)
 {
     if (list->count == MAX_SELECTORS)
-        return fail(HW_INVALID, "%s: more than %d entries", source, MAX_SELECTORS);
-    while (length && *text == ' ') {
-        text++;
-        length--;
-    }
-    while (length && text[length - 1] == ' ')
-        length--;
-    return parse_selector(&list->items[list->count++], text, length, source, accepted);
+        return fail(HW_INVALID, "%s: more than %d entries", entry.source, MAX_SELECTORS);
+    for (; entry.length && *entry.text == ' '; entry.length--)
+        entry.text++;
+    while (entry.length && entry.text[entry.length - 1] == ' ')
+        entry.length--;
+    return selector_parse(&list->items[list->count++], &entry);
+}
+
+static bool only_removes(const struct selector_list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (!list->items[i].removes)
+            return false;
+    return true;
 }
 
 enum hw_status selectors_parse(struct selector_list *list, const char *text,
@@ -115,13 +127,15 @@ enum hw_status selectors_parse(struct selector_list *list, const char *text,
         return fail(HW_NO_MEMORY, "out of memory for %s", source);
     enum hw_status status = HW_OK;
     while (!status && *text) {
-        size_t length = strcspn(text, ",");
-        status = add_selector(list, text, length, source, accepted);
+        const size_t length = strcspn(text, ",");
+        status = selectors_add(list, (struct entry){ text, length, source, accepted });
         text += length;
         if (*text == ',' && !*++text && !status)
             status = fail(HW_INVALID, "%s: no entry follows the last comma; %s", source,
                           GRAMMAR);
     }
+    if (!status && accepted & ACCEPT_MARKS && only_removes(list))
+        status = selectors_add(list, (struct entry){ "*", 1, source, accepted });
     if (status)
         selectors_free(list);
     return status;
@@ -132,13 +146,12 @@ void selectors_free(struct selector_list *list)
     for (size_t i = 0; i < list->count; i++) {
         free(list->items[i].text);
         free(list->items[i].backend);
-        free(list->items[i].device);
     }
     free(list->items);
     *list = (struct selector_list){ 0 };
 }
 
-static char lower(char c)
+static char lower_case(char c)
 {
     return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
@@ -151,7 +164,8 @@ bool glob(const char *pattern, const char *text)
         if (*pattern == '*') {
             star = ++pattern;
             taken = text;
-        } else if (*pattern && (*pattern == '?' || lower(*pattern) == lower(*text))) {
+        } else if (*pattern &&
+                   (*pattern == '?' || lower_case(*pattern) == lower_case(*text))) {
             pattern++;
             text++;
         } else if (star) {
@@ -169,6 +183,14 @@ bool glob(const char *pattern, const char *text)
 bool is_glob(const char *pattern)
 {
     return strpbrk(pattern, "*?") != NULL;
+}
+
+const struct selector *selectors_find(const struct selector_list *list, const char *backend)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (glob(list->items[i].backend, backend))
+            return &list->items[i];
+    return NULL;
 }
 
 /* Whether the pattern matches: an index, a PCI address with or without the domain 0000, a UUID with
