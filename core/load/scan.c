@@ -208,123 +208,74 @@ static struct directory *add_directory(struct catalog *found, const char *path,
     return directory->path && directory->source ? directory : NULL;
 }
 
-static int compare(const void *a, const void *b)
+static int is_listed(const struct dirent *entry)
 {
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-struct names {
-    char **list;
-    size_t count, room;
-};
-
-static bool names_add(struct names *names, const char *name)
-{
-    if (names->count == names->room) {
-        size_t room = names->room ? 2 * names->room : 16;
-        char **list = realloc(names->list, room * sizeof *list);
-        if (!list)
-            return false;
-        names->list = list;
-        names->room = room;
-    }
-    names->list[names->count] = strdup(name);
-    return names->list[names->count] && ++names->count;
-}
-
-static bool is_listed(const char *file)
-{
+    const char *file = entry->d_name;
     return is_plugin_name(file) || is_foreign_name(file) || is_misnamed(file);
 }
 
-/* Reads the names in the directory. A system error ends the list and is stored in `error`. */
-static enum hw_status read_names(struct names *names, DIR *dir, int *error)
+static int compare_names(const struct dirent **a, const struct dirent **b)
 {
-    for (;;) {
-        errno = 0;
-        const struct dirent *entry = readdir(dir);
-        *error = entry ? 0 : errno;
-        if (!entry)
-            return HW_OK;
-        if (is_listed(entry->d_name) && !names_add(names, entry->d_name))
-            return fail(HW_NO_MEMORY, "out of memory for the list of plugins");
-    }
-}
-
-/* Sets the state of the directory. Warns if it was not read completely. */
-static void say_state(struct catalog *found, struct directory *directory, size_t count,
-                      int error)
-{
-    if (!error && count <= MAX_FILES) {
-        directory->state = strdup("read");
-        return;
-    }
-    found->shortage = found->shortage || is_shortage(error);
-    directory->state = error ? text_format("read in part: %s", strerror(error))
-                             : text_format("read in part: it has %zu plugin files, and the "
-                                           "first %d are listed",
-                                           count, MAX_FILES);
-    log_line(&found->context->log, HW_LOG_WARN, "plugin directory %s: %s", directory->path,
-             directory->state ? directory->state : "");
-}
-
-static enum hw_status scan_open(struct catalog *found, struct directory *directory,
-                                DIR *dir)
-{
-    struct names names = { 0 };
-    int error;
-    enum hw_status status = read_names(&names, dir, &error);
-    if (names.count)
-        qsort(names.list, names.count, sizeof *names.list, compare);
-    say_state(found, directory, names.count, error);
-    for (size_t i = 0; i < names.count && i < MAX_FILES && !status; i++)
-        status = add_candidate(found, directory->path, names.list[i], false);
-    for (size_t i = 0; i < names.count; i++)
-        free(names.list[i]);
-    free(names.list);
-    return status;
+    return strcmp((*a)->d_name, (*b)->d_name);
 }
 
 /* Whether the directory was already searched, under this or another path. */
-static bool searched(struct catalog *found, struct directory *directory, int fd)
+static bool is_searched(const struct catalog *found, struct directory *directory)
 {
     struct stat info;
-    if (fstat(fd, &info))
+    if (stat(directory->path, &info))
         return false;
     directory->device = info.st_dev;
     directory->inode = info.st_ino;
-    for (struct directory *other = found->directories; other != directory;
+    for (const struct directory *other = found->directories; other != directory;
          other = other->next)
         if (other->inode == info.st_ino && other->device == info.st_dev)
             return true;
     return false;
 }
 
+static enum hw_status cannot_scan(struct catalog *found, struct directory *directory,
+                                  int error, bool named)
+{
+    if (error == ENOMEM)
+        return fail(HW_NO_MEMORY, "out of memory for plugin directory %s", directory->path);
+    found->shortage = found->shortage || is_shortage(error);
+    directory->state = strdup(strerror(error));
+    log_line(&found->context->log, named ? HW_LOG_WARN : HW_LOG_INFO,
+             "plugin directory %s (%s): %s", directory->path, directory->source,
+             strerror(error));
+    return HW_OK;
+}
+
 static enum hw_status scan_directory(struct catalog *found, const char *path,
                                      const char *source, bool named)
 {
     struct directory *directory = add_directory(found, path, source);
+    enum hw_status status = HW_OK;
+    struct dirent **names;
     if (!directory)
         return fail(HW_NO_MEMORY, "out of memory for the list of plugins");
-    DIR *dir = opendir(path);
-    const int error = errno;
-    int32_t level = named ? HW_LOG_WARN : HW_LOG_INFO;
-    if (dir && searched(found, directory, dirfd(dir))) {
+    if (is_searched(found, directory)) {
         directory->state = strdup("searched already");
-        closedir(dir);
         return HW_OK;
     }
-    if (!dir && error == ENOMEM)
-        return fail(HW_NO_MEMORY, "out of memory for plugin directory %s", path);
-    if (!dir) {
-        found->shortage = found->shortage || is_shortage(error);
-        directory->state = strdup(strerror(error));
-        log_line(&found->context->log, level, "plugin directory %s (%s): %s", path, source,
-                 strerror(error));
-        return HW_OK;
+    const int count = scandir(path, &names, is_listed, compare_names);
+    if (count < 0)
+        return cannot_scan(found, directory, errno, named);
+    directory->state = count <= MAX_FILES
+                           ? strdup("read")
+                           : text_format("read in part: it has %d plugin files, and the "
+                                         "first %d are listed",
+                                         count, MAX_FILES);
+    if (count > MAX_FILES)
+        log_line(&found->context->log, HW_LOG_WARN, "plugin directory %s: %s", path,
+                 directory->state ? directory->state : "");
+    for (int i = 0; i < count; i++) {
+        if (i < MAX_FILES && !status)
+            status = add_candidate(found, path, names[i]->d_name, false);
+        free(names[i]);
     }
-    enum hw_status status = scan_open(found, directory, dir);
-    closedir(dir);
+    free(names);
     return status;
 }
 
