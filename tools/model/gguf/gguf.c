@@ -421,7 +421,7 @@ static bool place(const struct cursor *c, struct gguf_tensor *tensor, size_t dat
         return bad(c, tensor->offset,
                    "its %" PRIu64 " bytes of data, %" PRIu64 " into the data "
                    "section, reach past the end of the file at %zu: it is cut "
-                   "short; " AGAIN,
+                   "short; " AGAIN ", or join its parts if it has several",
                    tensor->bytes, tensor->start, file->size);
     tensor->data = file->bytes + data + tensor->start;
     return true;

@@ -7,6 +7,7 @@
 
 #include "dtype.h"
 #include "gguf_write.h"
+#include "model_file.h"
 
 #include <hw/report.h>
 
@@ -161,6 +162,9 @@ static bool decide(const struct gguf *file, const struct choice *c,
 bool quantize_decide(const struct gguf *file, const struct recipe *recipe, bool pure,
                      struct quantize_plan *plan, struct fault *why)
 {
+    *plan = (struct quantize_plan){ 0 };
+    if (!model_file_is_whole(file, why))
+        return false;
     const struct gguf_tensor **order = gguf_in_order(file);
     struct choice c = { .recipe = recipe,
                         .pure = pure,

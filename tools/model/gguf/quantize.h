@@ -31,8 +31,9 @@ struct quantize_plan {
     uint64_t before, after; /* bytes of the tensors' data */
 };
 
-/* Decides for each tensor. `pure`: all matrices get the recipe's first type. Free with
- * quantize_free(), also after a failure. */
+/* Decides for each tensor. `pure`: all matrices get the recipe's first type. Refuses a part of a
+ * model, because it does not show how many layers there are. Free with quantize_free(), also after
+ * a failure. */
 bool quantize_decide(const struct gguf *file, const struct recipe *recipe, bool pure,
                      struct quantize_plan *plan, struct fault *why);
 void quantize_free(struct quantize_plan *plan);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* shape.c - the supported architectures, and their metadata `<architecture>.*`. */
 #include "shape.h"
+#include "model_file.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -292,6 +293,9 @@ static bool check_heads(const struct gguf *file, const struct shape *s, struct f
 static bool read_vocabulary(const struct gguf *file, struct shape *s, struct fault *why)
 {
     const struct gguf_tensor *embedding = gguf_tensor(file, "token_embd.weight");
+    if (!file->tensor_count)
+        return fault(why, "%s: has no tensors, only metadata; use the file of the model",
+                     file->path);
     if (!embedding || embedding->rank != 2 || embedding->extents[1] > MAX_EXTENT)
         return fault(why, "%s: tensor 'token_embd.weight' %s; convert the model again",
                      file->path,
@@ -309,7 +313,8 @@ static bool read_vocabulary(const struct gguf *file, struct shape *s, struct fau
 bool shape_read(const struct gguf *file, struct shape *shape, struct fault *why)
 {
     *shape = (struct shape){ 0 };
-    return read_architecture(file, shape, why) && read_numbers(file, shape, why) &&
+    return model_file_is_whole(file, why) && model_file_is_model(file, why) &&
+           read_architecture(file, shape, why) && read_numbers(file, shape, why) &&
            check_features(file, shape, why) && check_heads(file, shape, why) &&
            read_vocabulary(file, shape, why);
 }

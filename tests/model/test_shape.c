@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+/* test_shape.c - the metadata of a model file: files of the format that are not a whole model, and
+ * keys that a reader must not pass over. */
+#include "blob.h"
+#include "model/gguf/model_file.h"
+#include "model/gguf/quantize.h"
+#include "model/gguf/shape.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+enum { LAYERS = 2 };
+
+/* Pairs beside those of a small model, or instead of the one with the key `without`. */
+struct extra {
+    const char *without;
+    struct blob pairs;
+    uint64_t count;
+};
+
+static void put_count(struct blob *blob, const char *key, uint32_t value)
+{
+    put_key(blob, key, GGUF_U32);
+    put_u32(blob, value);
+}
+
+static void add_count(struct extra *extra, const char *key, uint32_t value)
+{
+    put_count(&extra->pairs, key, value);
+    extra->count++;
+}
+
+static void add_text(struct extra *extra, const char *key, const char *value)
+{
+    put_key(&extra->pairs, key, GGUF_STRING);
+    put_string(&extra->pairs, value);
+    extra->count++;
+}
+
+/* A file of the metadata of a llama and one tensor. `extra` is freed. */
+static struct blob put_model(struct extra *extra)
+{
+    static const struct {
+        const char *key;
+        uint32_t value;
+    } counts[] = {
+        { "llama.block_count", LAYERS },     { "llama.context_length", 64 },
+        { "llama.embedding_length", 32 },    { "llama.feed_forward_length", 48 },
+        { "llama.attention.head_count", 4 }, { "llama.attention.head_count_kv", 2 },
+        { "llama.attention.key_length", 8 }, { "llama.attention.value_length", 8 },
+        { "llama.rope.dimension_count", 8 },
+    };
+    enum { COUNTS = sizeof counts / sizeof *counts };
+    struct blob pairs = { 0 }, blob = { 0 };
+    uint64_t count = extra->count;
+    const struct {
+        const char *key;
+        uint32_t kind;
+    } others[] = { { "general.architecture", GGUF_STRING },
+                   { "llama.attention.layer_norm_rms_epsilon", GGUF_F32 } };
+    for (size_t i = 0; i < COUNTS + 2; i++) {
+        const char *key = i < COUNTS ? counts[i].key : others[i - COUNTS].key;
+        if (extra->without && strcmp(extra->without, key) == 0)
+            continue;
+        count++;
+        if (i < COUNTS) {
+            put_count(&pairs, key, counts[i].value);
+            continue;
+        }
+        put_key(&pairs, key, others[i - COUNTS].kind);
+        if (others[i - COUNTS].kind == GGUF_STRING)
+            put_string(&pairs, "llama");
+        else
+            put_f32(&pairs, 1e-5F);
+    }
+    put_header(&blob, 1, count);
+    put(&blob, pairs.bytes, pairs.size);
+    put(&blob, extra->pairs.bytes, extra->pairs.size);
+    put_tensor(&blob, "token_embd.weight", 2, (const uint64_t[]){ 32, 3 }, GGUF_TYPE_Q8_0,
+               0);
+    pad(&blob, 32);
+    for (int i = 0; i < 3 * 34; i++)
+        put_u8(&blob, 0);
+    free(pairs.bytes);
+    free(extra->pairs.bytes);
+    *extra = (struct extra){ 0 };
+    return blob;
+}
+
+/* Reads the model with `extra`; `words` are in the reason, or NULL if it is accepted. */
+static struct shape read_model(struct extra *extra, const char *words)
+{
+    struct fault why = { "" };
+    struct shape shape;
+    struct blob blob = put_model(extra);
+    struct gguf *file = gguf_parse(blob.bytes, blob.size, "some.gguf", &why);
+    if (!file)
+        fail_msg("%s", why.text);
+    const bool good = shape_read(file, &shape, &why);
+    if (good != !words ||
+        (words && (!strstr(why.text, words) || strncmp(why.text, "some.gguf: ", 11) != 0)))
+        fail_msg("expected '%s', got: %s", words ? words : "(accepted)",
+                 good ? "(accepted)" : why.text);
+    gguf_close(file);
+    free(blob.bytes);
+    return shape;
+}
+
+static void test_small_model(void **state)
+{
+    (void)state;
+    struct extra none = { 0 };
+    const struct shape shape = read_model(&none, NULL);
+    assert_int_equal(shape.layers, LAYERS);
+    assert_int_equal(shape.heads, 4);
+    assert_int_equal(shape.kv_heads, 2);
+    assert_int_equal(shape.inner, 48);
+}
+
+/* ---- Files that are not a whole model ------------------------------------------------ */
+
+static void test_parts(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t number, count;
+        const char *words; /* NULL: a whole model */
+    } rows[] = {
+        { 0, 0, NULL }, /* as a file that was joined has it */
+        { 0, 1, NULL },
+        { 0, 2, "is part 1 of 2 of a split model, and hw reads models in one file; join" },
+        { 6, 7, "is part 7 of 7 of a split model" },
+        { 7, 7, "is one of 7 parts of a split model" },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct extra extra = { 0 };
+        add_count(&extra, "split.no", rows[i].number);
+        add_count(&extra, "split.count", rows[i].count);
+        read_model(&extra, rows[i].words);
+    }
+    struct extra unnumbered = { 0 }, text = { 0 };
+    add_count(&unnumbered, "split.count", 3);
+    read_model(&unnumbered, "is one of 3 parts of a split model");
+    add_text(&text, "split.count", "2");
+    read_model(&text, "key 'split.count'");
+}
+
+/* A later part has no key of the model, and is not quantized by itself either. */
+static void test_later_part(void **state)
+{
+    (void)state;
+    struct blob blob = { 0 };
+    struct fault why = { "" };
+    struct shape shape;
+    struct quantize_plan plan;
+    put_header(&blob, 0, 2);
+    put_count(&blob, "split.no", 1);
+    put_count(&blob, "split.count", 2);
+    struct gguf *file = gguf_parse(blob.bytes, blob.size, "some.gguf", &why);
+    assert_non_null(file);
+    assert_false(shape_read(file, &shape, &why));
+    assert_non_null(strstr(why.text, "some.gguf: is part 2 of 2 of a split model"));
+    why.text[0] = '\0';
+    assert_false(quantize_decide(file, recipe_find("q8_0"), false, &plan, &why));
+    assert_non_null(strstr(why.text, "some.gguf: is part 2 of 2 of a split model"));
+    quantize_free(&plan);
+    gguf_close(file);
+    free(blob.bytes);
+}
+
+static void test_not_a_model(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *key, *value, *words;
+    } rows[] = {
+        { "general.type", "model", NULL },
+        { "general.type", "adapter", "'general.type' is 'adapter': it is merged into" },
+        { "general.type", "mmproj", "is 'mmproj': it reads images or sound for a model" },
+        { "general.type", "imatrix", "is 'imatrix': it has statistics for quantizing" },
+        { "general.type", "a\tb", "is 'a\\x09b': use the file of a model" },
+        { "adapter.type", "lora", "is not a model by itself" },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct extra extra = { 0 };
+        add_text(&extra, rows[i].key, rows[i].value);
+        read_model(&extra, rows[i].words);
+    }
+}
+
+/* A vocabulary without a model has all keys. */
+static void test_no_tensors(void **state)
+{
+    (void)state;
+    struct fault why = { "" };
+    struct shape shape;
+    struct extra none = { 0 };
+    struct blob blob = put_model(&none);
+    const uint64_t zero = 0;
+    memcpy(blob.bytes + 8, &zero, sizeof zero);
+    struct gguf *file = gguf_parse(blob.bytes, blob.size, "some.gguf", &why);
+    assert_non_null(file);
+    assert_false(shape_read(file, &shape, &why));
+    assert_non_null(strstr(why.text, "some.gguf: has no tensors, only metadata; use"));
+    gguf_close(file);
+    free(blob.bytes);
+}
+
+static void test_block_version(void **state)
+{
+    (void)state;
+    struct extra old = { 0 }, same = { 0 };
+    add_count(&old, "general.quantization_version", 1);
+    read_model(&old, "'general.quantization_version' is 1, only version 2 is supported");
+    add_count(&same, "general.quantization_version", 2);
+    read_model(&same, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_small_model), cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_later_part),  cmocka_unit_test(test_not_a_model),
+        cmocka_unit_test(test_no_tensors),  cmocka_unit_test(test_block_version),
+    };
+    return cmocka_run_group_tests_name("shape", tests, NULL, NULL);
+}
