@@ -119,6 +119,80 @@ static void test_small_model(void **state)
     assert_int_equal(shape.inner, 48);
 }
 
+/* ---- Numbers for each layer ---------------------------------------------------------- */
+
+/* An array of i32 instead of the number of a key. */
+static void put_each(struct extra *extra, const char *key, const int32_t *values,
+                     uint64_t count)
+{
+    extra->without = key;
+    put_key(&extra->pairs, key, GGUF_ARRAY);
+    put_u32(&extra->pairs, GGUF_I32);
+    put_u64(&extra->pairs, count);
+    put(&extra->pairs, values, count * sizeof *values);
+    extra->count++;
+}
+
+static void test_equal_layers(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *key;
+        int32_t value;
+    } rows[] = {
+        { "llama.attention.head_count", 4 },     { "llama.attention.head_count_kv", 1 },
+        { "llama.feed_forward_length", 40 },     { "llama.attention.key_length", 8 },
+        { "llama.attention.value_length", 8 },   { "llama.rope.dimension_count", 8 },
+        { "llama.attention.sliding_window", 7 },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const int32_t values[] = { rows[i].value, rows[i].value };
+        struct extra extra = { 0 };
+        put_each(&extra, rows[i].key, values, LAYERS);
+        const struct shape shape = read_model(&extra, NULL);
+        assert_int_equal(shape.kv_heads, i == 1 ? 1 : 2);
+        assert_int_equal(shape.inner, i == 2 ? 40 : 48);
+        assert_int_equal(shape.window, i == 6 ? 7 : 0);
+    }
+    struct extra reals = { .without = "llama.attention.layer_norm_rms_epsilon" };
+    put_key(&reals.pairs, reals.without, GGUF_ARRAY);
+    put_u32(&reals.pairs, GGUF_F32);
+    put_u64(&reals.pairs, LAYERS);
+    put_f32(&reals.pairs, 0.25F);
+    put_f32(&reals.pairs, 0.25F);
+    reals.count = 1;
+    assert_true(read_model(&reals, NULL).eps == 0.25F);
+}
+
+static void test_unequal_layers(void **state)
+{
+    (void)state;
+    static const int32_t values[] = { 2, 1, 1 };
+    static const struct {
+        const char *key;
+        uint64_t count;
+        const char *words;
+    } rows[] = {
+        { "llama.attention.head_count_kv", 2,
+          "differs between layers 0 and 1, which is not supported; use a model whose" },
+        { "llama.feed_forward_length", 3, "is an array of 3, must be one number, or one" },
+        { "llama.feed_forward_length", 1, "or one for each of the 2 layers" },
+        { "llama.feed_forward_length", 0, "is an array of 0, must be one number" },
+        { "llama.block_count", 1, "is an array, must be an integer" },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct extra extra = { 0 };
+        put_each(&extra, rows[i].key, values, rows[i].count);
+        read_model(&extra, rows[i].words);
+    }
+    struct extra texts = { .without = "llama.feed_forward_length", .count = 1 };
+    put_key(&texts.pairs, texts.without, GGUF_ARRAY);
+    put_u32(&texts.pairs, GGUF_STRING);
+    put_u64(&texts.pairs, 1);
+    put_string(&texts.pairs, "48");
+    read_model(&texts, "is an array, must be an integer");
+}
+
 /* ---- Files that are not a whole model ------------------------------------------------ */
 
 static void test_parts(void **state)
@@ -221,9 +295,10 @@ static void test_block_version(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_small_model), cmocka_unit_test(test_parts),
-        cmocka_unit_test(test_later_part),  cmocka_unit_test(test_not_a_model),
-        cmocka_unit_test(test_no_tensors),  cmocka_unit_test(test_block_version),
+        cmocka_unit_test(test_small_model),  cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_later_part),   cmocka_unit_test(test_not_a_model),
+        cmocka_unit_test(test_no_tensors),   cmocka_unit_test(test_block_version),
+        cmocka_unit_test(test_equal_layers), cmocka_unit_test(test_unequal_layers),
     };
     return cmocka_run_group_tests_name("shape", tests, NULL, NULL);
 }

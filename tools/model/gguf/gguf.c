@@ -681,12 +681,9 @@ int64_t gguf_integer(const uint8_t *value, enum gguf_kind kind)
     return (int64_t)bits;
 }
 
-bool gguf_get_count(const struct gguf *file, const char *key, uint64_t *value,
-                    struct fault *why)
+static bool count_of(const struct gguf *file, const struct gguf_pair *pair, uint64_t *value,
+                     struct fault *why)
 {
-    const struct gguf_pair *pair = gguf_find(file, key);
-    if (!pair)
-        return true;
     if (!kinds[pair->kind].bytes || !strchr("iu", kinds[pair->kind].name[0]))
         return wrong_kind(file, pair, "an integer", why);
     const int64_t number = gguf_integer(pair->value, pair->kind);
@@ -696,13 +693,10 @@ bool gguf_get_count(const struct gguf *file, const char *key, uint64_t *value,
     return true;
 }
 
-bool gguf_get_real(const struct gguf *file, const char *key, double *value,
-                   struct fault *why)
+static bool real_of(const struct gguf *file, const struct gguf_pair *pair, double *value,
+                    struct fault *why)
 {
-    const struct gguf_pair *pair = gguf_find(file, key);
     float single;
-    if (!pair)
-        return true;
     if (pair->kind == GGUF_F64) {
         memcpy(value, pair->value, sizeof *value);
         return true;
@@ -712,6 +706,73 @@ bool gguf_get_real(const struct gguf *file, const char *key, double *value,
     memcpy(&single, pair->value, sizeof single);
     *value = (double)single;
     return true;
+}
+
+bool gguf_get_count(const struct gguf *file, const char *key, uint64_t *value,
+                    struct fault *why)
+{
+    const struct gguf_pair *pair = gguf_find(file, key);
+    return !pair || count_of(file, pair, value, why);
+}
+
+bool gguf_get_real(const struct gguf *file, const char *key, double *value,
+                   struct fault *why)
+{
+    const struct gguf_pair *pair = gguf_find(file, key);
+    return !pair || real_of(file, pair, value, why);
+}
+
+/* Makes `one` of a pair: the same, or of an array its only value. Arrays of strings and of arrays
+ * stay as they are: they are of a wrong kind. */
+static bool one_for_all(const struct gguf *file, const struct gguf_pair *pair,
+                        int64_t layers, struct gguf_pair *one, struct fault *why)
+{
+    uint32_t of = 0;
+    uint64_t count = 0;
+    *one = *pair;
+    if (pair->kind == GGUF_ARRAY) {
+        memcpy(&of, pair->value, sizeof of);
+        memcpy(&count, pair->value + sizeof of, sizeof count);
+    }
+    const size_t bytes = kinds[of].bytes;
+    const uint8_t *first = pair->value + sizeof of + sizeof count;
+    if (pair->kind != GGUF_ARRAY || !bytes || layers < 1)
+        return true;
+    if (!count || count != (uint64_t)layers)
+        return fault(why,
+                     "%s: key '%.*s' at byte %zu: is an array of %" PRIu64
+                     ", must be one number, or one for each of the %" PRId64
+                     " layers; " CONVERT_AGAIN,
+                     file->path, (int)pair->key.length, pair->key.bytes, pair->offset,
+                     count, layers);
+    for (uint64_t i = 1; i < count; i++)
+        if (memcmp(first, first + i * bytes, bytes) != 0)
+            return fault(why,
+                         "%s: key '%.*s' at byte %zu: differs between layers 0 and %" PRIu64
+                         ", which is not supported; use a model whose layers are equal",
+                         file->path, (int)pair->key.length, pair->key.bytes, pair->offset,
+                         i);
+    one->kind = (enum gguf_kind)of;
+    one->value = first;
+    return true;
+}
+
+bool gguf_get_count_each(const struct gguf *file, const char *key, int64_t layers,
+                         uint64_t *value, struct fault *why)
+{
+    const struct gguf_pair *pair = gguf_find(file, key);
+    struct gguf_pair one;
+    return !pair ||
+           (one_for_all(file, pair, layers, &one, why) && count_of(file, &one, value, why));
+}
+
+bool gguf_get_real_each(const struct gguf *file, const char *key, int64_t layers,
+                        double *value, struct fault *why)
+{
+    const struct gguf_pair *pair = gguf_find(file, key);
+    struct gguf_pair one;
+    return !pair ||
+           (one_for_all(file, pair, layers, &one, why) && real_of(file, &one, value, why));
 }
 
 bool gguf_get_bool(const struct gguf *file, const char *key, bool *value, struct fault *why)

@@ -134,6 +134,13 @@ bool gguf_get_string(const struct gguf *file, const char *key, struct gguf_strin
 bool gguf_get_array(const struct gguf *file, const char *key, enum gguf_kind kind,
                     struct gguf_array *value, struct fault *why);
 
+/* As gguf_get_count() and gguf_get_real(), for a number that a file may state for each of `layers`:
+ * an array of as many equal numbers is that number. Any other array returns false. */
+bool gguf_get_count_each(const struct gguf *file, const char *key, int64_t layers,
+                         uint64_t *value, struct fault *why);
+bool gguf_get_real_each(const struct gguf *file, const char *key, int64_t layers,
+                        double *value, struct fault *why);
+
 /* As gguf_get_string(), but the key must be there. */
 bool gguf_need_string(const struct gguf *file, const char *key, struct gguf_string *value,
                       struct fault *why);

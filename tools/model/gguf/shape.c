@@ -76,8 +76,8 @@ static bool read_architecture(const struct gguf *file, struct shape *shape,
                  file->path, gguf_quote(name).text, list);
 }
 
-/* Reads a whole number from 1 to MAX_EXTENT; if absent, `fallback`, or an error if that is
- * 0. */
+/* Reads a whole number from 1 to MAX_EXTENT, or one for each layer; if absent, `fallback`, or an
+ * error if that is 0. */
 static bool read_extent(const struct gguf *file, const struct shape *shape,
                         const char *suffix, int64_t fallback, int64_t *extent,
                         struct fault *why)
@@ -85,7 +85,7 @@ static bool read_extent(const struct gguf *file, const struct shape *shape,
     char key[96];
     uint64_t value = (uint64_t)fallback;
     key_of(key, shape, suffix);
-    if (!gguf_get_count(file, key, &value, why))
+    if (!gguf_get_count_each(file, key, shape->layers, &value, why))
         return false;
     if (value < 1 || value > MAX_EXTENT)
         return gguf_find(file, key)
@@ -103,7 +103,8 @@ static bool read_extent(const struct gguf *file, const struct shape *shape,
 /* Numbers outside of this range are mistakes, as are those whose reciprocal does not fit f32. */
 static const double smallest = 1e-30, largest = 1e30;
 
-/* Reads a number of at least `low`; if absent, `fallback`, or an error if that is 0. */
+/* Reads a number of at least `low`, or one for each layer; if absent, `fallback`, or an error if
+ * that is 0. */
 static bool read_number(const struct gguf *file, const struct shape *shape,
                         const char *suffix, double low, double fallback, float *number,
                         struct fault *why)
@@ -111,7 +112,7 @@ static bool read_number(const struct gguf *file, const struct shape *shape,
     char key[96];
     double value = fallback;
     key_of(key, shape, suffix);
-    if (!gguf_get_real(file, key, &value, why))
+    if (!gguf_get_real_each(file, key, shape->layers, &value, why))
         return false;
     if (!(value >= low && value <= largest))
         return gguf_find(file, key)
@@ -131,7 +132,7 @@ static bool read_window(const struct gguf *file, struct shape *shape, struct fau
     char key[96];
     uint64_t window = 0;
     key_of(key, shape, "attention.sliding_window");
-    if (!gguf_get_count(file, key, &window, why))
+    if (!gguf_get_count_each(file, key, shape->layers, &window, why))
         return false;
     shape->window = window < (uint64_t)shape->context ? (int64_t)window : 0;
     return true;
@@ -225,8 +226,8 @@ static bool read_numbers(const struct gguf *file, struct shape *s, struct fault 
         int64_t *extent;
         const int64_t *fallback; /* NULL: required */
     } extents[] = {
+        { "block_count", &s->layers, NULL }, /* first: others may have one for each */
         { "context_length", &s->context, NULL },
-        { "block_count", &s->layers, NULL },
         { "embedding_length", &s->width, NULL },
         { "feed_forward_length", &s->inner, NULL },
         { "attention.head_count", &s->heads, NULL },
@@ -254,7 +255,7 @@ static bool check_features(const struct gguf *file, const struct shape *s,
     uint64_t experts = 0;
     char key[96];
     key_of(key, s, "expert_count");
-    if (!gguf_get_count(file, key, &experts, why))
+    if (!gguf_get_count_each(file, key, s->layers, &experts, why))
         return false;
     if (experts)
         return fault(why,
