@@ -52,7 +52,7 @@ static struct blob put_model(struct extra *extra)
         { "llama.attention.key_length", 8 }, { "llama.attention.value_length", 8 },
         { "llama.rope.dimension_count", 8 },
     };
-    enum { COUNTS = sizeof counts / sizeof *counts };
+    enum { ROWS = sizeof counts / sizeof *counts };
     struct blob pairs = { 0 }, blob = { 0 };
     uint64_t count = extra->count;
     const struct {
@@ -60,17 +60,17 @@ static struct blob put_model(struct extra *extra)
         uint32_t kind;
     } others[] = { { "general.architecture", GGUF_STRING },
                    { "llama.attention.layer_norm_rms_epsilon", GGUF_F32 } };
-    for (size_t i = 0; i < COUNTS + 2; i++) {
-        const char *key = i < COUNTS ? counts[i].key : others[i - COUNTS].key;
+    for (size_t i = 0; i < ROWS + 2; i++) {
+        const char *key = i < ROWS ? counts[i].key : others[i - ROWS].key;
         if (extra->without && strcmp(extra->without, key) == 0)
             continue;
         count++;
-        if (i < COUNTS) {
+        if (i < ROWS) {
             put_count(&pairs, key, counts[i].value);
             continue;
         }
-        put_key(&pairs, key, others[i - COUNTS].kind);
-        if (others[i - COUNTS].kind == GGUF_STRING)
+        put_key(&pairs, key, others[i - ROWS].kind);
+        if (others[i - ROWS].kind == GGUF_STRING)
             put_string(&pairs, "llama");
         else
             put_f32(&pairs, 1e-5F);
@@ -193,6 +193,135 @@ static void test_unequal_layers(void **state)
     read_model(&texts, "is an array, must be an integer");
 }
 
+/* ---- Keys that change what is computed ------------------------------------------------ */
+
+struct value {
+    uint32_t kind; /* F32, BOOL, U32, STRING; of the elements, if there are two of them */
+    double number;
+    const char *text;
+    bool twice;
+};
+
+static void put_value(struct extra *extra, const char *key, const struct value *value)
+{
+    struct blob *blob = &extra->pairs;
+    put_key(blob, key, value->twice ? GGUF_ARRAY : value->kind);
+    if (value->twice) {
+        put_u32(blob, value->kind);
+        put_u64(blob, 2);
+    }
+    for (int i = 0; i < 1 + value->twice; i++)
+        if (value->kind == GGUF_F32)
+            put_f32(blob, (float)value->number);
+        else if (value->kind == GGUF_U32)
+            put_u32(blob, (uint32_t)value->number);
+        else if (value->kind == GGUF_BOOL)
+            put_u8(blob, value->number != 0);
+        else
+            put_string(blob, value->text);
+    extra->count++;
+}
+
+#define REAL(x)                                                                            \
+    {                                                                                      \
+        GGUF_F32, x, NULL, false                                                           \
+    }
+#define TRUTH(x)                                                                           \
+    {                                                                                      \
+        GGUF_BOOL, x, NULL, false                                                          \
+    }
+#define COUNT(x)                                                                           \
+    {                                                                                      \
+        GGUF_U32, x, NULL, false                                                           \
+    }
+#define TEXT(x)                                                                            \
+    {                                                                                      \
+        GGUF_STRING, 0, x, false                                                           \
+    }
+#define REALS(x)                                                                           \
+    {                                                                                      \
+        GGUF_F32, x, NULL, true                                                            \
+    }
+#define TRUTHS(x)                                                                          \
+    {                                                                                      \
+        GGUF_BOOL, x, NULL, true                                                           \
+    }
+#define COUNTS(x)                                                                          \
+    {                                                                                      \
+        GGUF_U32, x, NULL, true                                                            \
+    }
+
+static void test_keys(void **state)
+{
+    (void)state;
+    static const char other[] = "is not supported with this value, and may change";
+    static const struct {
+        const char *key;
+        struct value value;
+        const char *words; /* NULL: it changes nothing */
+    } rows[] = {
+        { "llama.attention.causal", TRUTH(1), NULL },
+        { "llama.attention.causal", TRUTH(0), "'llama.attention.causal' is false, and" },
+        { "llama.attention.causal", COUNT(1), "is a u32, must be bool" },
+        { "llama.use_parallel_residual", TRUTH(1), other },
+        { "llama.use_parallel_residual", TRUTH(0), NULL },
+        { "llama.attention.max_alibi_bias", REAL(8), other },
+        { "llama.attention.max_alibi_bias", REAL(0), NULL },
+        { "llama.attention.clamp_kqv", REAL(8), other },
+        { "llama.attention.clamp_kqv", REAL(1e-7), other },
+        { "llama.attention.scale", REAL(0.25), other },
+        { "llama.attention.scale", REAL(0.35355338), NULL }, /* 1 / sqrt(8) */
+        { "llama.attention.temperature_scale", REAL(0.1), other },
+        { "llama.attention.shared_kv_layers", COUNT(1), other },
+        { "llama.attention.sliding_window_pattern", TRUTHS(0), NULL },
+        { "llama.logit_scale", REAL(0.5), other },
+        { "llama.logit_scale", REAL(1), NULL },
+        { "llama.embedding_scale", REAL(12), other },
+        { "llama.residual_scale", REALS(1), NULL },
+        { "llama.swiglu_clamp_exp", REALS(0), NULL },
+        { "llama.swiglu_clamp_exp", REALS(7), other },
+        { "llama.final_logit_softcapping", REAL(30), other },
+        { "llama.rope.dimension_sections", COUNTS(2), other },
+        { "llama.rope.dimension_sections", COUNTS(0), NULL },
+        { "llama.rope.scaling.alpha", REAL(1000), other },
+        { "llama.rope.scaling.finetuned", TRUTH(1), NULL },
+        { "llama.tensor_data_layout", TEXT("Meta AI original pth"), NULL },
+        { "llama.tensor_data_layout", TEXT("transposed"), other },
+        { "llama.pooling_type", COUNT(3), NULL },
+        { "llama.expert_used_count", COUNT(2), NULL },
+        { "llama.made_up", TEXT(""), other },
+        { "qwen2.made_up", TEXT(""), NULL }, /* of another architecture */
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct extra extra = { 0 };
+        put_value(&extra, rows[i].key, &rows[i].value);
+        read_model(&extra, rows[i].words);
+    }
+}
+
+/* With a window, whatever is said about only some of the layers matters. */
+static void test_window_keys(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *key;
+        struct value value;
+        bool good;
+    } rows[] = {
+        { "llama.attention.sliding_window_pattern", TRUTHS(1), true },
+        { "llama.attention.sliding_window_pattern", TRUTHS(0), false },
+        { "llama.attention.sliding_window_pattern", COUNT(2), false },
+        { "llama.attention.sliding_window_pattern", COUNT(0), false },
+        { "llama.rope.freq_base_swa", REAL(1000), false },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct extra extra = { 0 };
+        add_count(&extra, "llama.attention.sliding_window", 16);
+        put_value(&extra, rows[i].key, &rows[i].value);
+        read_model(&extra, rows[i].good ? NULL : "is not supported with this value");
+    }
+}
+
 /* ---- Files that are not a whole model ------------------------------------------------ */
 
 static void test_parts(void **state)
@@ -299,6 +428,7 @@ int main(void)
         cmocka_unit_test(test_later_part),   cmocka_unit_test(test_not_a_model),
         cmocka_unit_test(test_no_tensors),   cmocka_unit_test(test_block_version),
         cmocka_unit_test(test_equal_layers), cmocka_unit_test(test_unequal_layers),
+        cmocka_unit_test(test_keys),         cmocka_unit_test(test_window_keys),
     };
     return cmocka_run_group_tests_name("shape", tests, NULL, NULL);
 }

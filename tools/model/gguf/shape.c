@@ -24,19 +24,65 @@ static const struct architecture {
 };
 enum { ARCHITECTURES = sizeof architectures / sizeof *architectures };
 
-/* Keys that change what is computed. */
-static const char *const unsupported[] = {
-    "attention.clamp_kqv",
-    "attention.scale",
-    "attention.sliding_window_pattern",
-    "attention.temperature_scale",
-    "attn_logit_softcapping",
-    "embedding_scale",
-    "final_logit_softcapping",
-    "logit_scale",
-    "residual_scale",
-    "rope.scaling.yarn_attn_factor",
-    "rope.scaling.yarn_log_multiplier",
+/* The keys of an architecture that do not make hw compute something else than the model. Any other
+ * key may, so a file that has it is refused, as is one with a tensor that nothing reads. A number
+ * that is 0 and a bool that is false say that the model has no such thing. */
+static const struct key {
+    const char *suffix; /* with '_' at its end: all keys that begin with it */
+    enum {
+        READ, /* below */
+        SILENT, /* says nothing about the scores of a text, or about experts, which are refused */
+        FACTOR,   /* if it is 1 */
+        SCALE,    /* if it is the usual one, 1 / sqrt(key width) */
+        WINDOWED, /* if there is no window, or if it is true for each layer */
+        LAYOUT /* if it is one of two names, which mean the same for the readers of this format */
+    } kind;
+} keys[] = {
+    { "attention.causal", READ },
+    { "attention.head_count", READ },
+    { "attention.head_count_kv", READ },
+    { "attention.key_length", READ },
+    { "attention.key_length_swa", WINDOWED },
+    { "attention.layer_norm_epsilon", SILENT },
+    { "attention.layer_norm_rms_epsilon", READ },
+    { "attention.output_scale", FACTOR },
+    { "attention.scale", SCALE },
+    { "attention.sliding_window", READ },
+    { "attention.sliding_window_pattern", WINDOWED },
+    { "attention.value_length", READ },
+    { "attention.value_length_swa", WINDOWED },
+    { "block_count", READ },
+    { "classifier.output_labels", SILENT },
+    { "context_length", READ },
+    { "embedding_length", READ },
+    { "embedding_length_out", SILENT },
+    { "embedding_scale", FACTOR },
+    { "expert_", SILENT },
+    { "feed_forward_length", READ },
+    { "full_attention_interval", FACTOR },
+    { "interleave_moe_layer_step", SILENT },
+    { "leading_dense_block_count", SILENT },
+    { "logit_scale", FACTOR },
+    { "moe_every_n_layers", SILENT },
+    { "pooling_type", SILENT },
+    { "residual_scale", FACTOR },
+    { "rope.dimension_count", READ },
+    { "rope.dimension_count_swa", WINDOWED },
+    { "rope.freq_base", READ },
+    { "rope.freq_base_swa", WINDOWED },
+    { "rope.scale_linear", READ },
+    { "rope.scaling.alpha", FACTOR },
+    { "rope.scaling.attn_factor", READ },
+    { "rope.scaling.factor", READ },
+    { "rope.scaling.finetuned", SILENT },
+    { "rope.scaling.original_context_length", READ },
+    { "rope.scaling.type", READ },
+    { "rope.scaling.yarn_attn_factor", FACTOR },
+    { "rope.scaling.yarn_beta_fast", READ },
+    { "rope.scaling.yarn_beta_slow", READ },
+    { "rope.scaling.yarn_ext_factor", READ },
+    { "tensor_data_layout", LAYOUT },
+    { "vocab_size", READ },
 };
 
 enum { MAX_EXTENT = 1 << 24 };
@@ -249,6 +295,119 @@ static bool read_numbers(const struct gguf *file, struct shape *s, struct fault 
            read_window(file, s, why) && read_rope_scaling(file, s, why);
 }
 
+/* Attention in both directions, as in models that make embeddings, gives other scores. */
+static bool check_causal(const struct gguf *file, const struct shape *s, struct fault *why)
+{
+    char key[96];
+    bool causal = true;
+    key_of(key, s, "attention.causal");
+    if (!gguf_get_bool(file, key, &causal, why))
+        return false;
+    return causal ||
+           fault(
+               why,
+               "%s: key '%s' is false, and attention in both directions is not supported; "
+               "use a model whose attention is causal",
+               file->path, key);
+}
+
+/* Whether the value is this number or bool, or an array of nothing else. An f32 may be rounded. */
+static bool is_all(const struct gguf_pair *pair, double wanted)
+{
+    uint32_t of = pair->kind;
+    uint64_t count = 1;
+    const uint8_t *at = pair->value;
+    if (pair->kind == GGUF_ARRAY) {
+        memcpy(&of, at, sizeof of);
+        memcpy(&count, at + sizeof of, sizeof count);
+        at += sizeof of + sizeof count;
+    }
+    const size_t bytes = gguf_kind_bytes((enum gguf_kind)of);
+    if (!bytes)
+        return count == 0; /* an array without strings; a string has one value */
+    for (uint64_t i = 0; i < count; i++, at += bytes) {
+        float single;
+        double number;
+        if (of == GGUF_F32) {
+            memcpy(&single, at, sizeof single);
+            number = fabs((double)single - wanted) <= 1e-6 * wanted ? wanted
+                                                                    : (double)single;
+        } else if (of == GGUF_F64)
+            memcpy(&number, at, sizeof number);
+        else
+            number = (double)gguf_integer(at, (enum gguf_kind)of);
+        if (number != wanted)
+            return false;
+    }
+    return true;
+}
+
+static bool is_layout(const struct gguf *file, const char *key)
+{
+    struct gguf_string layout = { "", 0 };
+    return gguf_get_string(file, key, &layout, NULL) &&
+           (gguf_string_is(layout, "reference") ||
+            gguf_string_is(layout, "Meta AI original pth"));
+}
+
+/* The row of a key, or NULL. */
+static const struct key *row_of(struct gguf_string suffix)
+{
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const size_t length = strlen(keys[i].suffix);
+        if (gguf_string_is(suffix, keys[i].suffix) ||
+            (keys[i].suffix[length - 1] == '_' && suffix.length > length &&
+             memcmp(suffix.bytes, keys[i].suffix, length) == 0))
+            return &keys[i];
+    }
+    return NULL;
+}
+
+static bool changes_nothing(const struct gguf *file, const struct shape *s,
+                            const struct gguf_pair *pair, struct gguf_string suffix)
+{
+    const struct key *row = row_of(suffix);
+    char key[96];
+    switch (row ? (int)row->kind : -1) {
+    case READ:
+    case SILENT:
+        return true;
+    case FACTOR:
+        return is_all(pair, 0) || is_all(pair, 1);
+    case SCALE:
+        return is_all(pair, 0) || is_all(pair, 1 / sqrt((double)s->key_width));
+    case WINDOWED:
+        return s->window == 0 || (pair->kind == GGUF_ARRAY && is_all(pair, 1));
+    case LAYOUT:
+        key_of(key, s, row->suffix);
+        return is_layout(file, key);
+    default:
+        return is_all(pair, 0);
+    }
+}
+
+/* Refuses a model with a key of its architecture that hw does not know. */
+static bool check_keys(const struct gguf *file, const struct shape *s, struct fault *why)
+{
+    const size_t length = strlen(s->architecture);
+    for (size_t i = 0; i < file->pair_count; i++) {
+        const struct gguf_pair *pair = &file->pairs[i];
+        const struct gguf_string key = pair->key;
+        if (key.length <= length + 1 || memcmp(key.bytes, s->architecture, length) != 0 ||
+            key.bytes[length] != '.')
+            continue;
+        const struct gguf_string suffix = { key.bytes + length + 1,
+                                            key.length - length - 1 };
+        if (!changes_nothing(file, s, pair, suffix))
+            return fault(why,
+                         "%s: key '%.*s' at byte %zu is not supported with this value, and "
+                         "may change what the model computes; use a model without it",
+                         file->path, (int)(key.length < 200 ? key.length : 200), key.bytes,
+                         pair->offset);
+    }
+    return true;
+}
+
 static bool check_features(const struct gguf *file, const struct shape *s,
                            struct fault *why)
 {
@@ -263,13 +422,7 @@ static bool check_features(const struct gguf *file, const struct shape *s,
                      " experts, and mixtures of experts are not supported; "
                      "use a dense model",
                      file->path, experts);
-    for (size_t i = 0; i < sizeof unsupported / sizeof *unsupported; i++) {
-        key_of(key, s, unsupported[i]);
-        if (gguf_find(file, key))
-            return fault(why, "%s: key '%s' is not supported; use a model without it",
-                         file->path, key);
-    }
-    return true;
+    return check_causal(file, s, why) && check_keys(file, s, why);
 }
 
 static bool check_heads(const struct gguf *file, const struct shape *s, struct fault *why)

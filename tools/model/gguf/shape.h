@@ -29,7 +29,8 @@ struct shape {
 
 /* Returns false, with the reason in `why`, for an unknown architecture, a missing or
  * impossible number, or an unsupported feature (experts, a window for some layers only,
- * another rope scaling than linear and yarn). */
+ * another rope scaling than linear and yarn), and for a key of the architecture that it does not
+ * know, because that may change what the model computes. */
 bool shape_read(const struct gguf *file, struct shape *shape, struct fault *why);
 
 #endif
