@@ -261,3 +261,14 @@ END
     . ./lines
     "$HOME_OF_HW/bin/hw" verify --quick --op silu "$PWD/hw_discrete.so"
 }
+
+@test "an application that takes the library along, made as the page says" {
+    cp "$SOURCE/examples/rmsnorm.c" main.c
+    eval "$(sed -n '/^```sh$/,/^```$/{//!p;/^```$/q}' "$SOURCE/docs/shipping.md")"
+    mv app elsewhere
+    run --separate-stderr env -i HW_CACHE_DIR=off "$PWD/elsewhere/program"
+    printf '%s\n' "$output" "$stderr"
+    [ "$status" -eq 0 ]
+    [ -z "$stderr" ]
+    grep -q '^cpu' <<<"$output"
+}
