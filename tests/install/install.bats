@@ -262,6 +262,21 @@ END
     "$HOME_OF_HW/bin/hw" verify --quick --op silu "$PWD/hw_discrete.so"
 }
 
+@test "as a Meson subproject: by its name, with plugins and helpers, without tests and command" {
+    command -v meson >/dev/null || skip "missing tool: meson"
+    mkdir subprojects
+    ln -s "$SOURCE" subprojects/hw
+    cp "$SOURCE/examples/rmsnorm.c" main.c
+    sed -n '/^```meson$/,/^```$/{//!p}' "$SOURCE/docs/embedding.md" >meson.build
+    PKG_CONFIG_PATH='' meson setup build --wrap-mode=forcefallback
+    ninja -C build -n app >steps
+    for file in plugins/hw_cpu.so tools/probe/hw-probe tools/worker/hw-worker proxy/worker/hw_worker.so \
+        verify/hw_shadow.so; do
+        grep "target subprojects/hw/$file" steps
+    done
+    run ! grep -E 'subprojects/hw/(tests|tools/hw|plugins/cuda)' build/compile_commands.json
+}
+
 @test "an application that takes the library along, made as the page says" {
     cp "$SOURCE/examples/rmsnorm.c" main.c
     eval "$(sed -n '/^```sh$/,/^```$/{//!p;/^```$/q}' "$SOURCE/docs/shipping.md")"
