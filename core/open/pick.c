@@ -127,8 +127,8 @@ static const char *fault_of(const struct hw_device *device)
                : NULL;
 }
 
-/* With HW_SHADOW, rejected ops fall back to later devices, so the reference must stay last: no new device
- * comes behind it. Returns the reference then; or NULL. */
+/* With HW_SHADOW, rejected ops fall back to later devices, so the reference must stay last: no new
+ * device comes behind it. Returns the reference then; or NULL. */
 static const struct hw_device *reference_before(const struct catalog *found)
 {
     const struct hw_context *context = found->context;

@@ -20,8 +20,8 @@ void selection_free(struct hw_context *context);
 bool filter(struct hw_context *context, struct candidate *candidate);
 /* Orders the devices of all plugins, and selects devices as the settings ask. */
 enum hw_status select_devices(struct catalog *found);
-/* Returns HW_NO_DEVICE and says why no selected device matches. LISTS: the selector is the name that
- * hw_device_find() got. */
+/* Returns HW_NO_DEVICE and says why no selected device matches. LISTS: the selector is the name
+ * that hw_device_find() got. */
 enum hw_status selector_failed(const struct catalog *found, const struct selector *selector,
                                enum list_name name);
 

@@ -18,8 +18,8 @@ bool utf8_continues(unsigned char lead, int index, unsigned char byte);
  * if there is no valid one. */
 size_t utf8_at(const char *text, size_t left);
 
-/* The same, but 0 for control characters, too: those of ASCII, and U+0080 to U+009F. A terminal
- * obeys them, so they must not be printed. */
+/* Like utf8_at(), but returns 0 for control characters as well (ASCII, and U+0080 to U+009F): a
+ * terminal obeys them, so they must not be printed. */
 size_t utf8_printable_at(const char *text, size_t left);
 
 #endif

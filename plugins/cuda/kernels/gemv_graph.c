@@ -20,8 +20,8 @@ static struct range weights_of(const struct gemv_part *part, int k)
 }
 
 /* Whether a written range does not overlap anything that a part reads or writes. */
-static bool runs_out_of_process(struct range written, const struct gemv_args *args,
-                     const struct gemv_part *part)
+static bool is_disjoint(struct range written, const struct gemv_args *args,
+                        const struct gemv_part *part)
 {
     return are_apart(written, weights_of(part, args->k)) &&
            are_apart(written, floats_at(part->bias, part->rows, part->bias_type)) &&
@@ -34,7 +34,7 @@ static bool does_not_touch(const struct gemv_args *args, const struct gemv_part 
 {
     const struct range c = floats_at(writer->c, writer->rows, args->c_type);
     return are_apart(c, floats_at(args->a, args->k, args->a_type)) &&
-           runs_out_of_process(c, args, other);
+           is_disjoint(c, args, other);
 }
 
 static int64_t elements_of(const struct hw_tensor *t)
@@ -188,7 +188,8 @@ static bool can_add(const struct group *group, const struct norm *norm)
     const struct gemv_args *args = &group->args;
     const struct range residual = floats_at(norm->residual, norm->cols, HW_F32);
     return args->parts == 1 && args->c_type == HW_F32 && args->part[0].c == norm->x &&
-           args->part[0].rows == norm->cols && runs_out_of_process(residual, args, &args->part[0]) &&
+           args->part[0].rows == norm->cols &&
+           is_disjoint(residual, args, &args->part[0]) &&
            are_apart(residual, floats_at(args->a, args->k, args->a_type));
 }
 
@@ -206,7 +207,8 @@ static bool can_norm(const struct group *group, const struct norm *norm)
           !are_apart(y, floats_at(args->y, args->part[0].rows, args->c_type)))))
         return false;
     for (int i = 0; i < args->parts; i++)
-        if (!runs_out_of_process(residual, args, &args->part[i]) || !runs_out_of_process(y, args, &args->part[i]))
+        if (!is_disjoint(residual, args, &args->part[i]) ||
+            !is_disjoint(y, args, &args->part[i]))
             return false;
     return true;
 }

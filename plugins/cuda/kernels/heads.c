@@ -221,7 +221,7 @@ static bool add_node(struct fused *f, const struct queue *queue, const struct hw
 
 /* Whether the operands of an attention, except q, k and v, do not overlap anything that jobs
  * use. */
-static bool runs_out_of_process(const struct fused *f, const struct hw_node *node)
+static bool is_disjoint(const struct fused *f, const struct hw_node *node)
 {
     const struct hw_attention *op = node->args;
     if (node->op != HW_OP_ATTENTION)
@@ -244,7 +244,7 @@ int32_t heads_launch_nodes(const struct launcher *at, const struct queue *queue,
     uint32_t n = 0, more = 0;
     while (n < count && add_node(&f, queue, &nodes[n]))
         n++;
-    if (n < count && runs_out_of_process(&f, &nodes[n])) {
+    if (n < count && is_disjoint(&f, &nodes[n])) {
         const int32_t status = decode_launch_step(at, queue, &f.args, nodes, n, &more);
         *taken = more;
         if (status || more)
