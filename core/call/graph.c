@@ -16,7 +16,6 @@
 #include "call/queue.h"
 #include "call/signature.h"
 #include "memory/device.h"
-#include "route/fallback.h"
 #include "route/op_state.h"
 #include "route/support.h"
 
@@ -242,20 +241,12 @@ static bool is_op(const struct hw_node *node)
     return node->op < HW_OP_COUNT;
 }
 
-static enum hw_status node_replay(struct hw_queue *queue, const struct hw_node *node,
-                                  bool simple)
+static enum hw_status node_replay(struct hw_queue *queue, const struct hw_node *node)
 {
     if (node->op == HW_NODE_CALL)
-        return call_now(queue, node->args);
-    if (node->op == HW_NODE_DISCARD)
-        return HW_OK;
-    if (!simple || check_rejected(queue->device, node->op, node->args))
-        return hw_submit(queue, node->op, node->args, op_rows[node->op].size);
-    int32_t answer = op_rows[node->op].call(queue, node->args);
-    if (answer)
-        return submit_failed(queue, node->op, node->args, answer);
-    count(&queue->calls[node->op].calls, 1);
-    return HW_OK;
+        return node_call(queue, node->args);
+    return is_op(node) ? hw_submit(queue, node->op, node->args, op_rows[node->op].size)
+                       : HW_OK;
 }
 
 /* Whether the built segment has an op that has been rejected since. */
@@ -277,7 +268,7 @@ static enum hw_status segment_launch(struct hw_graph *graph, struct segment *seg
     if (!segment->built ||
         (has_rejected(graph->device) && has_rejected_op(graph, segment))) {
         for (uint32_t i = 0; i < segment->count && !status; i++)
-            status = node_replay(queue, &nodes[i], segment->simple);
+            status = node_replay(queue, &nodes[i]);
         return status;
     }
     plugin_message_clear();
