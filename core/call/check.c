@@ -544,7 +544,7 @@ enum {
  * finite, except: */
 enum { NOT_NEGATIVE = 1 /* I64 and F32 */, INFINITE = 2 /* F32: may be infinite */ };
 
-#define RULES(NAME, ...) [HW_OP_##NAME] = { __VA_ARGS__ }
+#define RULES(NAME, ...) [HW_OP_##NAME] = { .operand = __VA_ARGS__ }
 static const struct rules {
     uint32_t operand[MAX_OPERANDS];
     bool (*more)(const struct check *check); /* NULL: there is no other rule */
