@@ -78,6 +78,15 @@ static inline void put_tensor(struct blob *blob, const char *name, uint32_t rank
     put_u64(blob, start);
 }
 
+/* Adds to the number of pairs in the header. */
+static inline void count_pairs(struct blob *blob, uint64_t more)
+{
+    uint64_t count;
+    memcpy(&count, blob->bytes + 16, sizeof count);
+    count += more;
+    memcpy(blob->bytes + 16, &count, sizeof count);
+}
+
 static inline void pad(struct blob *blob, size_t alignment)
 {
     while (blob->size % alignment)

@@ -330,6 +330,31 @@ static void test_missing_byte(void **state)
     free(blob.bytes);
 }
 
+/* A space is added in front only if the file asks for it, and the text does not begin with one. */
+static void test_space_prefix(void **state)
+{
+    (void)state;
+    static const struct small small = { "gpt-2", { "\304\240 a" }, PIECES };
+    struct blob blob = put_small(&small);
+    struct fault why = { "" };
+    count_pairs(&blob, 1);
+    put_key(&blob, "tokenizer.ggml.add_space_prefix", GGUF_BOOL);
+    put_u8(&blob, 1);
+    struct gguf *file = gguf_parse(blob.bytes, blob.size, "some.gguf", &why);
+    assert_non_null(file);
+    struct tokenizer *tokenizer = make(file);
+    for (int i = 0; i < 2; i++) {
+        struct tokens tokens = encode(tokenizer, &" a"[i], 2 - (size_t)i);
+        /* without a piece for the space itself */
+        assert_int_equal(tokens.count, 1);
+        assert_int_equal(tokens.ids[0], 3);
+        free(tokens.ids);
+    }
+    tokenizer_destroy(tokenizer);
+    gguf_close(file);
+    free(blob.bytes);
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 2) {
@@ -341,6 +366,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_golden),       cmocka_unit_test(test_invalid_utf8),
         cmocka_unit_test(test_stream),       cmocka_unit_test(test_long_texts),
         cmocka_unit_test(test_missing_byte), cmocka_unit_test(test_bad_vocabularies),
+        cmocka_unit_test(test_space_prefix),
     };
     return cmocka_run_group_tests_name("bpe", tests, NULL, NULL);
 }

@@ -452,6 +452,125 @@ static void test_taken_whole(void **state)
     free(blob.bytes);
 }
 
+/* Files have user-defined pieces with spaces or, from older converters, with U+2581. Both are
+ * matched on the text as it is, which the space added in front is not a part of. */
+static void test_spaces_in_whole(void **state)
+{
+    (void)state;
+    static const struct entry pieces[] = {
+        { "<unk>", 2, 0 },
+        { "<s>", 3, 0 },
+        { "</s>", 3, 0 },
+        { "a", 1, -1 },
+        { "b", 1, -2 },
+        { "\xe2\x96\x81", 1, -3 },
+        { "  ", 4, 0 },
+        { "a b", 4, 0 },
+        { "\xe2\x96\x81\xe2\x96\x81\xe2\x96\x81\xe2\x96\x81", 4, 0 },
+        { "<role> ", 4, 0 },
+    };
+    static const struct {
+        const char *text;
+        int32_t ids[8]; /* without BOS */
+        size_t count;
+    } rows[] = {
+        { "ab  b", { 5, 3, 4, 6, 4 }, 5 },
+        { "ba ba", { 5, 4, 7, 3 }, 4 },
+        { "a    b", { 5, 3, 8, 4 }, 4 },
+        { "a   b", { 5, 3, 6, 5, 4 }, 5 },
+        { " b", { 5, 5, 4 }, 3 },
+        { "  b", { 5, 6, 4 }, 3 },
+        { "b<role> a", { 5, 4, 9, 3 }, 4 },
+        { "    ", { 5, 8 }, 2 },
+        { "a\xe2\x96\x81"
+          "b",
+          { 5, 7 },
+          2 },
+    };
+    struct blob blob = { 0 };
+    struct fault why = { "" };
+    put_vocabulary(&blob, "llama", pieces, 10, 10, 10, 2);
+    struct gguf *small = gguf_parse(blob.bytes, blob.size, "some.gguf", &why);
+    assert_non_null(small);
+    struct tokenizer *made = tokenizer_create(small, &why);
+    assert_non_null(made);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct tokens tokens;
+        struct decoder decoder = { 0 };
+        struct text text = { 0 };
+        assert_true(
+            tokenizer_encode(made, rows[i].text, strlen(rows[i].text), &tokens, &why));
+        if (tokens.count != 1 + rows[i].count ||
+            memcmp(tokens.ids + 1, rows[i].ids, rows[i].count * sizeof *tokens.ids) != 0)
+            fail_msg("the tokens of '%s' differ", rows[i].text);
+        for (size_t k = 0; k < tokens.count; k++)
+            assert_true(tokenizer_decode(made, &decoder, tokens.ids[k], &text));
+        assert_string_equal(text.bytes, i == 8 ? "a b" : rows[i].text);
+        free(tokens.ids);
+        free(text.bytes);
+    }
+    /* A text may begin with such a piece, and loses no space then. */
+    struct decoder decoder = { 0 };
+    struct text text = { 0 };
+    assert_true(tokenizer_decode(made, &decoder, 6, &text));
+    assert_string_equal(text.bytes, "  ");
+    free(text.bytes);
+    tokenizer_destroy(made);
+    gguf_close(small);
+    free(blob.bytes);
+}
+
+/* ---- Settings ------------------------------------------------------------------------ */
+
+static void test_settings(void **state)
+{
+    (void)state;
+    static const struct entry pieces[] = {
+        { "<unk>", 2, 0 }, { "<s>", 3, 0 }, { "</s>", 3, 0 }, { "<e>", 3, 0 }, { "a", 1, 0 }
+    };
+    static const struct {
+        const char *key;
+        uint32_t kind, value; /* an array of as many bytes */
+        const char *words;    /* NULL: accepted */
+    } rows[] = {
+        { "eom_token_id", GGUF_U32, 3, NULL },
+        { "eom_token_id", GGUF_U32, 5, "'tokenizer.ggml.eom_token_id' is 5 but" },
+        { "remove_extra_whitespaces", GGUF_BOOL, 0, NULL },
+        { "remove_extra_whitespaces", GGUF_BOOL, 1, "is not supported, and changes the" },
+        { "add_sep_token", GGUF_BOOL, 1, "key 'tokenizer.ggml.add_sep_token' is not" },
+        { "precompiled_charsmap", GGUF_ARRAY, 0, NULL },
+        { "precompiled_charsmap", GGUF_ARRAY, 3, "precompiled_charsmap' is not supported" },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct blob blob = { 0 };
+        struct fault why = { "" };
+        char key[64];
+        put_vocabulary(&blob, "llama", pieces, 5, 5, 5, 2);
+        count_pairs(&blob, 1);
+        snprintf(key, sizeof key, "tokenizer.ggml.%s", rows[i].key);
+        put_key(&blob, key, rows[i].kind);
+        if (rows[i].kind == GGUF_U32)
+            put_u32(&blob, rows[i].value);
+        else if (rows[i].kind == GGUF_BOOL)
+            put_u8(&blob, (uint8_t)rows[i].value);
+        else {
+            put_u32(&blob, GGUF_U8);
+            put_u64(&blob, rows[i].value);
+            put(&blob, "abc", rows[i].value);
+        }
+        struct gguf *small = gguf_parse(blob.bytes, blob.size, "some.gguf", &why);
+        assert_non_null(small);
+        struct tokenizer *made = tokenizer_create(small, &why);
+        if (!made != !!rows[i].words || (rows[i].words && !strstr(why.text, rows[i].words)))
+            fail_msg("row %zu: expected '%s', got: %s", i, rows[i].words, why.text);
+        if (i == 0)
+            assert_true(tokenizer_is_end(made, 3) && !tokenizer_is_end(made, 4));
+        tokenizer_destroy(made);
+        gguf_close(small);
+        free(blob.bytes);
+    }
+}
+
 /* ---- Pieces that are matched whole, against the definition --------------------------- */
 
 static int32_t slow_whole(const struct vocabulary *v, const char *text, size_t left)
@@ -487,7 +606,7 @@ static void test_whole_definition(void **state)
         for (int32_t id = 0; id < v.count; id++) {
             const size_t length = dice(&random, 7);
             fill(texts[id], length, &random);
-            pieces[id] = (struct piece){ { texts[id], length }, 0, NORMAL };
+            pieces[id] = (struct piece){ .text = { texts[id], length }, .type = NORMAL };
             if (dice(&random, 4) > 0)
                 pieces[id].type = USER_DEFINED;
         }
@@ -515,7 +634,7 @@ static void test_many_whole(void **state)
     memset(text, 'a', PIECES);
     for (int i = 0; i < PIECES; i++) {
         snprintf(texts[i], sizeof texts[i], "a%07d", i);
-        v.pieces[i] = (struct piece){ { texts[i], LENGTH }, 0, USER_DEFINED };
+        v.pieces[i] = (struct piece){ .text = { texts[i], LENGTH }, .type = USER_DEFINED };
     }
     assert_true(vocabulary_index(&v, "some.gguf", NULL));
     for (size_t at = 0; at < PIECES; at++)
@@ -539,7 +658,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_stream),       cmocka_unit_test(test_edges),
         cmocka_unit_test(test_taken_whole),  cmocka_unit_test(test_bad_vocabularies),
         cmocka_unit_test(test_missing_kind), cmocka_unit_test(test_whole_definition),
-        cmocka_unit_test(test_many_whole),
+        cmocka_unit_test(test_many_whole),   cmocka_unit_test(test_spaces_in_whole),
+        cmocka_unit_test(test_settings),
     };
     return cmocka_run_group_tests_name("tokenizer", tests, open_model, close_model);
 }

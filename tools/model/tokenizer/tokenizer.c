@@ -9,9 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char space_mark[] = "\xe2\x96\x81";  /* U+2581: a space in the vocabulary */
+/* A space in the vocabulary, of one kind and of the other. */
+static const char space_mark[] = "\xe2\x96\x81"; /* U+2581 */
+static const char space[] = " ";
 static const char replacement[] = "\xef\xbf\xbd"; /* U+FFFD */
-enum { MARK_BYTES = 3 };
+enum { MARK_BYTES = SPACE_MARK_BYTES };
 
 /* ---- Loading ------------------------------------------------------------------------- */
 
@@ -71,13 +73,42 @@ static bool read_settings(struct tokenizer *t, const struct gguf *file, struct f
         !read_id(t, file, "tokenizer.ggml.bos_token_id", kind->bos, &t->bos, why) ||
         !read_id(t, file, "tokenizer.ggml.eos_token_id", kind->eos, &t->eos, why) ||
         !read_id(t, file, "tokenizer.ggml.eot_token_id", -1, &t->eot, why) ||
+        !read_id(t, file, "tokenizer.ggml.eom_token_id", -1, &t->eom, why) ||
         !gguf_get_bool(file, "tokenizer.ggml.add_bos_token", &t->add_bos, why) ||
         !gguf_get_bool(file, "tokenizer.ggml.add_eos_token", &t->add_eos, why) ||
-        (kind->marks &&
-         !gguf_get_bool(file, "tokenizer.ggml.add_space_prefix", &t->add_space, why)))
+        !gguf_get_bool(file, "tokenizer.ggml.add_space_prefix", &t->add_space, why))
         return false;
     t->add_bos = t->add_bos && t->bos >= 0;
     t->add_eos = t->add_eos && t->eos >= 0;
+    return true;
+}
+
+/* Whether an array has elements. */
+static bool has_elements(const struct gguf *file, const char *key)
+{
+    const struct gguf_pair *pair = gguf_find(file, key);
+    uint64_t count = 0;
+    if (pair && pair->kind == GGUF_ARRAY)
+        memcpy(&count, pair->value + sizeof(uint32_t), sizeof count);
+    return count > 0;
+}
+
+/* Settings of other kinds of tokenizers, which would give other tokens. */
+static bool check_settings(const struct gguf *file, struct fault *why)
+{
+    static const char *const keys[] = { "tokenizer.ggml.remove_extra_whitespaces",
+                                        "tokenizer.ggml.add_sep_token",
+                                        "tokenizer.ggml.precompiled_charsmap" };
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        bool set = has_elements(file, keys[i]);
+        if (!set && i < 2 && !gguf_get_bool(file, keys[i], &set, why))
+            return false;
+        if (set)
+            return fault(why,
+                         "%s: key '%s' is not supported, and changes the tokens of a text; "
+                         "use a model without it",
+                         file->path, keys[i]);
+    }
     return true;
 }
 
@@ -92,7 +123,8 @@ struct tokenizer *tokenizer_create(const struct gguf *file, struct fault *why)
         return NULL;
     }
     t->kind = kind;
-    if (kind->load(t, file, why) && read_settings(t, file, why))
+    if (kind->load(t, file, why) && read_settings(t, file, why) &&
+        check_settings(file, why))
         return t;
     tokenizer_destroy(t);
     return NULL;
@@ -104,6 +136,7 @@ void tokenizer_destroy(struct tokenizer *t)
         return;
     t->kind->unload(t);
     vocabulary_free(&t->vocabulary);
+    free(t->texts);
     free(t);
 }
 
@@ -119,7 +152,7 @@ int32_t tokenizer_bos(const struct tokenizer *t)
 
 bool tokenizer_is_end(const struct tokenizer *t, int32_t id)
 {
-    return id >= 0 && (id == t->eos || id == t->eot);
+    return id >= 0 && (id == t->eos || id == t->eot || id == t->eom);
 }
 
 /* ---- Encoding ------------------------------------------------------------------------ */
@@ -141,33 +174,54 @@ bool encoder_add(struct encoder *e, int32_t id)
     return true;
 }
 
-/* A copy of the text with every space replaced, and one more in front if the file asks for
- * it. NULL if out of memory. */
-static char *mark_spaces(const struct tokenizer *t, const char *text, size_t *length)
+char *mark_spaces(char *to, const char *text, size_t length)
 {
-    char *copy = malloc(MARK_BYTES * (*length + 1)), *out = copy;
+    for (size_t i = 0; i < length; i++)
+        if (text[i] == ' ') {
+            memcpy(to, space_mark, MARK_BYTES);
+            to += MARK_BYTES;
+        } else
+            *to++ = text[i];
+    return to;
+}
+
+/* The space that goes in front of a text: a byte-level vocabulary has one only if the text does not
+ * begin with it. */
+static const char *space_before(const struct tokenizer *t, const char *text, size_t length)
+{
+    if (!t->add_space || length == 0)
+        return "";
+    return t->kind->marks ? space_mark : *text == ' ' ? "" : space;
+}
+
+/* A copy of a text with a space in front, of `*before` bytes, and as the vocabulary spells it.
+ * NULL if out of memory. */
+static char *spell(const struct tokenizer *t, const char *text, size_t *length,
+                   size_t *before)
+{
+    const char *first = space_before(t, text, *length);
+    char *copy = malloc(MARK_BYTES * (*length + 1)), *end;
+    *before = strlen(first);
     if (!copy)
         return NULL;
-    if (t->add_space && *length > 0) {
-        memcpy(out, space_mark, MARK_BYTES);
-        out += MARK_BYTES;
+    memcpy(copy, first, *before);
+    if (t->kind->marks)
+        end = mark_spaces(copy + *before, text, *length);
+    else {
+        memcpy(copy + *before, text, *length);
+        end = copy + *before + *length;
     }
-    for (size_t i = 0; i < *length; i++)
-        if (text[i] == ' ') {
-            memcpy(out, space_mark, MARK_BYTES);
-            out += MARK_BYTES;
-        } else
-            *out++ = text[i];
-    *length = (size_t)(out - copy);
+    *length = (size_t)(end - copy);
     return copy;
 }
 
-/* Encodes the text between the pieces that are matched whole. */
-static bool encode_parts(struct encoder *e, const char *text, size_t length)
+/* Encodes the text between the pieces that are matched whole. These are not matched with the added
+ * space, the first `before` bytes, because that is not in the text. */
+static bool encode_parts(struct encoder *e, const char *text, size_t length, size_t before)
 {
     const struct tokenizer *t = e->tokenizer;
     size_t begin = 0;
-    for (size_t at = 0; at < length;) {
+    for (size_t at = before; at < length;) {
         const int32_t whole = vocabulary_whole(&t->vocabulary, text + at, length - at);
         if (whole < 0) {
             at++;
@@ -184,13 +238,14 @@ static bool encode_parts(struct encoder *e, const char *text, size_t length)
 static bool encode_all(struct encoder *e, const char *text, size_t length)
 {
     const struct tokenizer *t = e->tokenizer;
-    char *marked = t->kind->marks ? mark_spaces(t, text, &length) : NULL;
-    if (t->kind->marks && !marked)
+    size_t before = 0;
+    char *copy = NULL;
+    if ((t->kind->marks || t->add_space) && !(copy = spell(t, text, &length, &before)))
         return fault(e->why, "out of memory to encode %zu bytes of text", length);
     const bool good = (!t->add_bos || encoder_add(e, t->bos)) &&
-                      encode_parts(e, marked ? marked : text, length) &&
+                      encode_parts(e, copy ? copy : text, length, before) &&
                       (!t->add_eos || encoder_add(e, t->eos));
-    free(marked);
+    free(copy);
     return good;
 }
 
@@ -272,6 +327,7 @@ bool tokenizer_decode(const struct tokenizer *t, struct decoder *decoder, int32_
                text_append(out, replacement, sizeof replacement - 1);
     default:
         decoder->started = true;
-        return decode_text(decoder, piece->text, t->kind->marks, drop_space, out);
+        return decode_text(decoder, piece->text, t->kind->marks,
+                           drop_space && piece->type != USER_DEFINED, out);
     }
 }

@@ -24,7 +24,7 @@ int32_t tokenizer_size(const struct tokenizer *tokenizer);
 /* Returns -1 if the vocabulary has none. */
 int32_t tokenizer_bos(const struct tokenizer *tokenizer);
 
-/* Whether the token ends a text: end of sequence, or end of turn. */
+/* Whether the token ends a text: end of sequence, of turn, or of message. */
 bool tokenizer_is_end(const struct tokenizer *tokenizer, int32_t id);
 
 /* The longest text that can be encoded, in bytes. */

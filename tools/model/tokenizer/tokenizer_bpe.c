@@ -23,7 +23,6 @@ struct merge {
 struct bpe {
     struct words *words;
     bool ignore_merges;   /* a word that is a piece is not split, whatever the merges say */
-    char *texts;          /* of the pieces, in bytes */
     struct merge *merges; /* by rank */
     int32_t *first;       /* by id: rank of the first way to make the piece, or -1 */
 };
@@ -157,7 +156,7 @@ static bool unspell_pieces(struct tokenizer *t, const struct spelling *s, const 
     size_t room = 1;
     for (int32_t id = 0; id < v->count; id++)
         room += v->pieces[id].text.length; /* at most what the file has */
-    char *out = t->bpe->texts = malloc(room);
+    char *out = t->texts = malloc(room);
     if (!out)
         return fault(why, "%s: out of memory for %" PRId32 " tokens", path, v->count);
     for (int32_t id = 0; id < v->count; id++) {
@@ -287,7 +286,6 @@ static void unload(struct tokenizer *t)
     if (!t->bpe)
         return;
     words_destroy(t->bpe->words);
-    free(t->bpe->texts);
     free(t->bpe->merges);
     free(t->bpe->first);
     free(t->bpe);

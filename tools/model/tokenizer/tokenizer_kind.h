@@ -11,8 +11,9 @@ struct tokenizer {
     const struct kind *kind;
     struct vocabulary vocabulary;
     struct bpe *bpe;    /* of that kind only */
+    char *texts;        /* of pieces that the file spells otherwise; NULL: none */
     int32_t bytes[256]; /* the token of each byte, for text without a piece of its own */
-    int32_t bos, eos, eot, unknown;
+    int32_t bos, eos, eot, eom, unknown;
     bool add_bos, add_eos, add_space;
 };
 
@@ -24,6 +25,12 @@ struct encoder {
     size_t room; /* for ids */
     struct fault *why;
 };
+
+enum { SPACE_MARK_BYTES = 3 };
+
+/* Copies a text with U+2581 for every space, to at most SPACE_MARK_BYTES bytes for each. Returns
+ * where the copy ends. */
+char *mark_spaces(char *to, const char *text, size_t length);
 
 /* Appends an id. Returns false if out of memory. */
 bool encoder_add(struct encoder *encoder, int32_t id);

@@ -5,11 +5,45 @@
 #include "tokenizer_kind.h"
 #include "util/utf8.h"
 
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_marked(const struct piece *piece)
+{
+    return piece->type == USER_DEFINED && piece->text.length > 0;
+}
+
+/* Converters write user-defined pieces with spaces, older ones with U+2581 for them. Both are
+ * matched with a text whose spaces are marked. Only the latter are joined of symbols, too. */
+static bool mark_pieces(struct tokenizer *t, const char *path, struct fault *why)
+{
+    struct vocabulary *v = &t->vocabulary;
+    size_t room = 1;
+    for (int32_t id = 0; id < v->count; id++)
+        if (is_marked(&v->pieces[id]))
+            room += SPACE_MARK_BYTES * v->pieces[id].text.length; /* of texts in memory */
+    char *out = t->texts = malloc(room);
+    if (!out)
+        return fault(why, "%s: out of memory for %" PRId32 " tokens", path, v->count);
+    for (int32_t id = 0; id < v->count; id++) {
+        struct piece *piece = &v->pieces[id];
+        if (!is_marked(piece))
+            continue;
+        char *end = mark_spaces(out, piece->text.bytes, piece->text.length);
+        piece->whole_only = memchr(piece->text.bytes, ' ', piece->text.length);
+        piece->text = (struct gguf_string){ out, (size_t)(end - out) };
+        out = end;
+    }
+    return true;
+}
+
 static bool load(struct tokenizer *t, const struct gguf *file, struct fault *why)
 {
     struct vocabulary *v = &t->vocabulary;
     t->add_bos = t->add_space = true; /* the defaults of this kind */
-    if (!vocabulary_read(v, file, true, why) || !vocabulary_index(v, file->path, why))
+    if (!vocabulary_read(v, file, true, why) || !mark_pieces(t, file->path, why) ||
+        !vocabulary_index(v, file->path, why))
         return false;
     for (int i = 0; i < 256; i++)
         t->bytes[i] = -1; /* the unknown token */

@@ -120,8 +120,9 @@ static bool add_word(struct vocabulary *v, int32_t id)
 
 static bool is_word(const struct piece *piece)
 {
-    return piece->text.length > 0 && (piece->type == NORMAL || piece->type == UNDEFINED ||
-                                      piece->type == USER_DEFINED);
+    return piece->text.length > 0 && !piece->whole_only &&
+           (piece->type == NORMAL || piece->type == UNDEFINED ||
+            piece->type == USER_DEFINED);
 }
 
 /* ---- Pieces that are matched as a whole ---------------------------------------------- */

@@ -14,6 +14,7 @@ struct piece {
     struct gguf_string text;
     float score;
     int type;
+    bool whole_only; /* text becomes it only where it is matched as a whole */
 };
 
 struct vocabulary {
