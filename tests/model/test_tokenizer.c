@@ -612,9 +612,12 @@ static void test_whole_definition(void **state)
         }
         assert_true(vocabulary_index(&v, "some.gguf", NULL));
         fill(text, sizeof text, &random);
+        int32_t ids[sizeof text];
+        memset(ids, 0xff, sizeof ids);
+        if (v.whole)
+            matcher_find(v.whole, text, sizeof text, ids);
         for (size_t at = 0; at < sizeof text; at++)
-            assert_int_equal(vocabulary_whole(&v, text + at, sizeof text - at),
-                             slow_whole(&v, text + at, sizeof text - at));
+            assert_int_equal(ids[at], slow_whole(&v, text + at, sizeof text - at));
         v.pieces = NULL; /* not allocated */
         vocabulary_free(&v);
     }
@@ -636,12 +639,49 @@ static void test_many_whole(void **state)
         snprintf(texts[i], sizeof texts[i], "a%07d", i);
         v.pieces[i] = (struct piece){ .text = { texts[i], LENGTH }, .type = USER_DEFINED };
     }
+    int32_t *ids = malloc(PIECES * sizeof *ids);
+    assert_non_null(ids);
+    memcpy(text + 5000, "a0123456", LENGTH);
     assert_true(vocabulary_index(&v, "some.gguf", NULL));
+    matcher_find(v.whole, text, PIECES, ids);
     for (size_t at = 0; at < PIECES; at++)
-        assert_int_equal(vocabulary_whole(&v, text + at, PIECES - at), -1);
-    assert_int_equal(vocabulary_whole(&v, "a0123456", LENGTH), 123456);
+        assert_int_equal(ids[at], at == 5000 ? 123456 : -1);
     vocabulary_free(&v);
+    free(ids);
     free(text);
+}
+
+/* A long piece of one letter, and one that begins or ends otherwise, in a long text of that letter.
+ * Comparing them at each byte would take hours. */
+static void test_long_whole(void **state)
+{
+    (void)state;
+    enum { LONG = 1 << 20, TEXT = LONG + LONG / 2 };
+    static const int ends[] = { -1, 0, LONG - 1 }; /* where the piece has another letter */
+    char *piece = malloc(LONG), *text = malloc(TEXT);
+    int32_t *ids = malloc(TEXT * sizeof *ids);
+    assert_true(piece && text && ids);
+    memset(text, 'z', TEXT);
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        struct vocabulary v = { .count = 2 };
+        v.pieces = calloc(2, sizeof *v.pieces);
+        assert_non_null(v.pieces);
+        memset(piece, 'z', LONG);
+        if (ends[i] >= 0)
+            piece[ends[i]] = 'y';
+        v.pieces[0] = (struct piece){ .text = { piece, LONG }, .type = USER_DEFINED };
+        v.pieces[1] = (struct piece){ .text = { "zz", 2 }, .type = USER_DEFINED };
+        assert_true(vocabulary_index(&v, "some.gguf", NULL));
+        matcher_find(v.whole, text, TEXT, ids);
+        for (int at = 0; at < TEXT; at++)
+            assert_int_equal(ids[at], at == TEXT - 1                     ? -1
+                                      : ends[i] < 0 && at <= TEXT - LONG ? 0
+                                                                         : 1);
+        vocabulary_free(&v);
+    }
+    free(ids);
+    free(text);
+    free(piece);
 }
 
 int main(int argc, char **argv)
@@ -659,7 +699,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_taken_whole),  cmocka_unit_test(test_bad_vocabularies),
         cmocka_unit_test(test_missing_kind), cmocka_unit_test(test_whole_definition),
         cmocka_unit_test(test_many_whole),   cmocka_unit_test(test_spaces_in_whole),
-        cmocka_unit_test(test_settings),
+        cmocka_unit_test(test_settings),     cmocka_unit_test(test_long_whole),
     };
     return cmocka_run_group_tests_name("tokenizer", tests, open_model, close_model);
 }

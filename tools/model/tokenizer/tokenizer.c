@@ -220,19 +220,26 @@ static char *spell(const struct tokenizer *t, const char *text, size_t *length,
 static bool encode_parts(struct encoder *e, const char *text, size_t length, size_t before)
 {
     const struct tokenizer *t = e->tokenizer;
+    const struct vocabulary *v = &t->vocabulary;
     size_t begin = 0;
-    for (size_t at = before; at < length;) {
-        const int32_t whole = vocabulary_whole(&t->vocabulary, text + at, length - at);
-        if (whole < 0) {
+    int32_t *whole = NULL; /* by byte */
+    if (v->whole && !(whole = malloc((length + 1) * sizeof *whole)))
+        return fault(e->why, "out of memory to encode %zu bytes of text", length);
+    if (whole)
+        matcher_find(v->whole, text + before, length - before, whole + before);
+    bool good = true;
+    for (size_t at = before; good && whole && at < length;) {
+        const int32_t id = whole[at];
+        if (id < 0) {
             at++;
             continue;
         }
-        if ((at > begin && !t->kind->encode(e, text + begin, at - begin)) ||
-            !encoder_add(e, whole))
-            return false;
-        begin = at += t->vocabulary.pieces[whole].text.length;
+        good = (at == begin || t->kind->encode(e, text + begin, at - begin)) &&
+               encoder_add(e, id);
+        begin = at += v->pieces[id].text.length;
     }
-    return begin == length || t->kind->encode(e, text + begin, length - begin);
+    free(whole);
+    return good && (begin == length || t->kind->encode(e, text + begin, length - begin));
 }
 
 static bool encode_all(struct encoder *e, const char *text, size_t length)

@@ -78,7 +78,7 @@ bool vocabulary_read(struct vocabulary *v, const struct gguf *file, bool needs_s
 void vocabulary_free(struct vocabulary *v)
 {
     free(v->pieces);
-    free(v->whole);
+    matcher_free(v->whole);
     table_free(&v->words);
     *v = (struct vocabulary){ 0 };
 }
@@ -127,14 +127,6 @@ static bool is_word(const struct piece *piece)
 
 /* ---- Pieces that are matched as a whole ---------------------------------------------- */
 
-static int by_text(const void *a, const void *b)
-{
-    const struct piece *x = *(const struct piece *const *)a,
-                       *y = *(const struct piece *const *)b;
-    const int order = gguf_string_compare(x->text, y->text);
-    return order ? order : (x > y) - (x < y); /* in the order of their ids */
-}
-
 static bool is_whole(const struct piece *piece)
 {
     return piece->type == USER_DEFINED && piece->text.length > 0;
@@ -145,55 +137,15 @@ static bool index_whole(struct vocabulary *v)
     size_t count = 0, at = 0;
     for (int32_t id = 0; id < v->count; id++)
         count += is_whole(&v->pieces[id]);
-    const struct piece **sorted = calloc(count + 1, sizeof *sorted);
-    v->whole = calloc(count + 1, sizeof *v->whole);
-    if (sorted && v->whole) {
-        for (int32_t id = 0; id < v->count; id++)
-            if (is_whole(&v->pieces[id]))
-                sorted[at++] = &v->pieces[id];
-        qsort(sorted, count, sizeof *sorted, by_text);
-        for (size_t i = 0; i < count; i++) {
-            v->whole[i] = (int32_t)(sorted[i] - v->pieces);
-            v->first[(unsigned char)sorted[i]->text.bytes[0] + 1]++;
-        }
-        for (int b = 0; b < 256; b++)
-            v->first[b + 1] += v->first[b];
-    }
-    free(sorted);
-    return sorted && v->whole;
-}
-
-/* The first of whole[low] to whole[high - 1] that goes on with `byte` or a later one. These
- * have their first `at` bytes in common, and one that ends there goes before all others. */
-static int32_t going_on(const struct vocabulary *v, int32_t low, int32_t high, size_t at,
-                        int byte)
-{
-    while (low < high) {
-        const int32_t middle = low + (high - low) / 2;
-        const struct gguf_string text = v->pieces[v->whole[middle]].text;
-        if (text.length == at || (unsigned char)text.bytes[at] < byte)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-/* Narrows the pieces to those that begin as the text does, byte by byte. */
-int32_t vocabulary_whole(const struct vocabulary *v, const char *bytes, size_t left)
-{
-    const unsigned char first = (unsigned char)*bytes;
-    int32_t low = v->first[first], high = v->first[first + 1], longest = -1;
-    for (size_t at = 1; low < high; at++) {
-        if (v->pieces[v->whole[low]].text.length == at)
-            longest = v->whole[low];
-        if (at == left)
-            break;
-        const unsigned char byte = (unsigned char)bytes[at];
-        low = going_on(v, low, high, at, byte);
-        high = going_on(v, low, high, at, byte + 1);
-    }
-    return longest;
+    if (count == 0)
+        return true;
+    struct match_word *words = calloc(count, sizeof *words);
+    for (int32_t id = 0; words && id < v->count; id++)
+        if (is_whole(&v->pieces[id]))
+            words[at++] = (struct match_word){ v->pieces[id].text, id };
+    v->whole = words ? matcher_create(words, count) : NULL;
+    free(words);
+    return v->whole;
 }
 
 /* ---- Both ---------------------------------------------------------------------------- */

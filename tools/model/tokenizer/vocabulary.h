@@ -4,6 +4,7 @@
 #ifndef HW_MODEL_VOCABULARY_H
 #define HW_MODEL_VOCABULARY_H
 
+#include "matcher.h"
 #include "model/gguf/gguf.h"
 #include "table.h"
 
@@ -20,12 +21,9 @@ struct piece {
 struct vocabulary {
     struct piece *pieces; /* by id */
     int32_t count;
-    struct table words; /* ids of the pieces that text can become, by text */
-    size_t longest;     /* bytes of the longest of them */
-    /* the user-defined pieces, which are matched as a whole, by text. whole[first[b]] to
-     * whole[first[b + 1] - 1] begin with byte b. */
-    int32_t *whole;
-    int32_t first[257];
+    struct table words;    /* ids of the pieces that text can become, by text */
+    size_t longest;        /* bytes of the longest of them */
+    struct matcher *whole; /* finds the user-defined pieces; NULL: there are none */
 };
 
 /* Reads the pieces. A kind of tokenizer without scores does not need them. The texts are
@@ -40,11 +38,6 @@ void vocabulary_free(struct vocabulary *vocabulary);
 /* The piece with this text, or -1. Text never becomes a control token. */
 int32_t vocabulary_find(const struct vocabulary *vocabulary, const char *bytes,
                         size_t length);
-
-/* The piece that matches as a whole here, the longest if several do; -1 if none does. At
- * least one byte is left. */
-int32_t vocabulary_whole(const struct vocabulary *vocabulary, const char *bytes,
-                         size_t left);
 
 /* The value of a piece spelled <0xNN>, or -1. */
 int vocabulary_byte(struct gguf_string text);
