@@ -49,6 +49,8 @@ struct note {
 };
 
 enum fallback_mode { FALLBACK_ALLOW, FALLBACK_WARN, FALLBACK_ERROR };
+/* Where plugins and their ops are first tried: docs/settings.md. */
+enum probe_mode { PROBE_INPROC, PROBE_CHILD, PROBE_FULL };
 
 /* All settings, parsed once when the context is opened. */
 struct settings {
@@ -60,9 +62,8 @@ struct settings {
     uint32_t shadow;        /* N: one in N calls of an op is compared; 0: none */
     int32_t log_level;      /* 0: off */
     uint32_t probe_timeout; /* seconds */
-    bool probe_child;       /* each plugin is first tried in a process of its own */
-    bool probe_full;        /* the admission test runs all cases, with more time for each */
-    bool trust;
+    enum probe_mode probe;
+    uint32_t trust;        /* 0: owners and permissions are not checked */
     bool elevated;         /* AT_SECURE: variables and files are ignored */
     struct note *warnings; /* logged once when the context is opened, and in hw_explain() */
 };

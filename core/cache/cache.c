@@ -239,8 +239,8 @@ static void say_when(struct candidate *candidate)
 static bool is_enough(const struct hw_context *context, const struct verdict *verdict)
 {
     return !verdict ||
-           (depends_hold(verdict->depends) &&
-            (!context->settings.probe_full || verdict->reason || !verdict->untested));
+           (depends_hold(verdict->depends) && (context->settings.probe != PROBE_FULL ||
+                                               verdict->reason || !verdict->untested));
 }
 
 static void forget(struct candidate *candidate)

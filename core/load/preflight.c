@@ -78,7 +78,7 @@ static bool read_file(struct candidate *candidate, struct header *header)
 bool preflight(struct hw_context *context, struct candidate *candidate)
 {
     struct header header = { 0 };
-    if (context->settings.probe_child)
+    if (context->settings.probe != PROBE_INPROC)
         key_begin(candidate);
     const bool good = read_file(candidate, &header) && check_manifest(candidate, &header) &&
                       check_name(context, candidate) && check_abi(candidate);

@@ -307,7 +307,7 @@ static bool check_no_lock(struct candidate *candidate)
 bool trust_check(struct hw_context *context, struct candidate *candidate)
 {
     struct distrust why;
-    const bool probed = context->settings.probe_child || context->loaded_fn;
+    const bool probed = context->settings.probe != PROBE_INPROC || context->loaded_fn;
     candidate->fd = trust_open(candidate->path, context->settings.trust, &candidate->real,
                                &why);
     if (candidate->fd < 0)

@@ -295,7 +295,7 @@ void climb_all(struct catalog *found)
     struct hw_context *context = found->context;
     for (struct candidate *c = found->candidates; c; c = c->next)
         c->passed = is_in_use(c) || climb_checks(context, c);
-    if (context->settings.probe_child)
+    if (context->settings.probe != PROBE_INPROC)
         while (probe_elsewhere(found) && climb_shadowed(found))
             ;
     for (struct candidate *c = found->candidates; c; c = c->next)

@@ -72,7 +72,8 @@ static const char *variable_text(const struct settings *settings, const char *na
     return text && *text ? text : NULL;
 }
 
-static enum hw_status keep(struct setting_value *value, const char *text, char *source)
+static enum hw_status value_keep(struct setting_value *value, const char *text,
+                                 char *source)
 {
     free(value->text);
     free(value->source);
@@ -125,28 +126,29 @@ static bool user_cache(const struct settings *settings, char path[VALUE_BYTES])
 }
 
 /* The first source that has a value decides. */
-static enum hw_status resolve(struct settings *settings, const struct hw_options *options,
-                              const struct file_values *file, int setting)
+static enum hw_status value_resolve(struct settings *settings,
+                                    const struct hw_options *options,
+                                    const struct file_values *file, int setting)
 {
     struct setting_value *value = &settings->value[setting];
     const char *text = option_text(options, setting);
     if (text)
-        return keep(value, text, text_format("option"));
+        return value_keep(value, text, text_format("option"));
     text = variable_text(settings, setting_variables[setting]);
     if (text)
-        return keep(value, text, text_format("%s", setting_variables[setting]));
+        return value_keep(value, text, text_format("%s", setting_variables[setting]));
     text = file->text[setting];
     if (text && *text)
-        return keep(value, text,
-                    text_format("%s:%u", settings->value[SETTING_config].text,
-                                file->line[setting]));
+        return value_keep(value, text,
+                          text_format("%s:%u", settings->value[SETTING_config].text,
+                                      file->line[setting]));
     char omp[16];
     if (setting == SETTING_threads && omp_threads(settings, omp))
-        return keep(value, omp, text_format("OMP_NUM_THREADS"));
+        return value_keep(value, omp, text_format("OMP_NUM_THREADS"));
     char cache[VALUE_BYTES];
     if (setting == SETTING_cache_dir && user_cache(settings, cache))
-        return keep(value, cache, text_format("default"));
-    return keep(value, defaults[setting], text_format("default"));
+        return value_keep(value, cache, text_format("default"));
+    return value_keep(value, defaults[setting], text_format("default"));
 }
 
 /* The default configuration file, if it exists; or NULL. */
@@ -164,14 +166,14 @@ static bool trust_wanted(const struct settings *settings, const struct hw_option
     const char *text = option_text(options, SETTING_trust);
     if (!text)
         text = variable_text(settings, setting_variables[SETTING_trust]);
-    return settings->elevated || !text || !config_trust_off(text);
+    return settings->elevated || !text || strcmp(text, "off") != 0;
 }
 
 static enum hw_status read_file(struct settings *settings, const struct hw_options *options,
                                 struct file_values *file)
 {
     struct setting_value *value = &settings->value[SETTING_config];
-    enum hw_status status = resolve(settings, options, file, SETTING_config);
+    enum hw_status status = value_resolve(settings, options, file, SETTING_config);
     if (status)
         return status;
     if (!*value->text) {
@@ -237,8 +239,9 @@ static enum hw_status apply_all(struct settings *settings, const struct hw_optio
     enum hw_status last = HW_OK;
     for (int i = 0; i < SETTING_COUNT; i++) {
         struct setting_value *value = &settings->value[i];
-        enum hw_status status = i == SETTING_config ? HW_OK
-                                                    : resolve(settings, options, file, i);
+        enum hw_status status = i == SETTING_config
+                                    ? HW_OK
+                                    : value_resolve(settings, options, file, i);
         if (status)
             return status;
         status = config_apply(settings, (enum setting)i, value->text, value->source);
@@ -248,7 +251,7 @@ static enum hw_status apply_all(struct settings *settings, const struct hw_optio
         if (!anyway)
             return status;
         settings_warn(settings, text_format("%s", hw_message()));
-        if (keep(value, defaults[i], text_format("default")))
+        if (value_keep(value, defaults[i], text_format("default")))
             return HW_NO_MEMORY;
         config_apply(settings, (enum setting)i, value->text, value->source);
     }

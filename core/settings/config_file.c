@@ -9,6 +9,7 @@
 #include "settings/config.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,38 +17,43 @@
 #define CONFIG_FILE "configuration file %s: "
 #define OTHER_FILE  "; correct it, or set HW_CONFIG to another file"
 
-static bool blank(char c)
+static bool is_blank(char c)
 {
     return c == ' ' || c == '\t' || c == '\r';
 }
 
-static void trim(const char **text, size_t *length)
+static void text_trim(const char **text, size_t *length)
 {
-    while (*length && blank(**text)) {
+    while (*length && is_blank(**text)) {
         ++*text;
         --*length;
     }
-    while (*length && blank((*text)[*length - 1]))
+    while (*length && is_blank((*text)[*length - 1]))
         --*length;
 }
 
-static enum hw_status unknown_key(const char *key, size_t length, const char *path,
-                                  unsigned line)
+/* Finds the setting whose field has this name. */
+static enum hw_status setting_find(const char *key, size_t length, const char *path,
+                                   unsigned line, int *setting)
 {
     char name[64];
-    size_t kept = length < sizeof name - 1 ? length : sizeof name - 1;
-    memcpy(name, key, kept);
-    name[kept] = '\0';
+    snprintf(name, sizeof name, "%.*s", (int)(length < 63 ? length : 63), key);
+    for (int i = 0; i < SETTING_COUNT; i++)
+        if (strcmp(setting_fields[i], name) == 0) {
+            *setting = i;
+            return HW_OK;
+        }
     const char *near = nearest(name, setting_fields, SETTING_COUNT);
     return fail(HW_INVALID, "%s:%u: there is no setting \"%s\"; %s%s%s", path, line, name,
                 near ? "did you mean \"" : "docs/settings.md lists them", near ? near : "",
                 near ? "\"?" : "");
 }
 
-static enum hw_status parse_line(struct file_values *values, const char *text,
+static enum hw_status line_parse(struct file_values *values, const char *text,
                                  size_t length, const char *path, unsigned line)
 {
-    trim(&text, &length);
+    int setting = 0;
+    text_trim(&text, &length);
     if (length == 0 || *text == '#')
         return HW_OK;
     if (memchr(text, '\0', length))
@@ -57,23 +63,18 @@ static enum hw_status parse_line(struct file_values *values, const char *text,
     if (!equals)
         return fail(HW_INVALID, "%s:%u: \"%.*s\" does not have the form key = value", path,
                     line, (int)(length < 80 ? length : 80), text);
-
-    const char *key = text, *value = equals + 1;
+    const char *value = equals + 1;
     size_t key_length = (size_t)(equals - text), value_length = length - key_length - 1;
-    trim(&key, &key_length);
-    trim(&value, &value_length);
-    int setting = 0;
-    while (setting < SETTING_COUNT &&
-           (strlen(setting_fields[setting]) != key_length ||
-            memcmp(setting_fields[setting], key, key_length) != 0))
-        setting++;
-    if (setting == SETTING_COUNT)
-        return unknown_key(key, key_length, path, line);
+    text_trim(&text, &key_length);
+    text_trim(&value, &value_length);
+    const enum hw_status status = setting_find(text, key_length, path, line, &setting);
+    if (status)
+        return status;
     if (setting == SETTING_config)
-        return fail(
-            HW_INVALID,
-            "%s:%u: \"config\" is not allowed in a configuration file; remove the line",
-            path, line);
+        return fail(HW_INVALID,
+                    "%s:%u: \"config\" is not allowed in a configuration file; remove the "
+                    "line",
+                    path, line);
     if (values->line[setting])
         return fail(HW_INVALID,
                     "%s:%u: \"%s\" is already set in line %u; remove one of the two", path,
@@ -92,14 +93,14 @@ enum hw_status config_parse(struct file_values *values, const char *text, size_t
     for (unsigned line = 1; text < end && !status; line++) {
         const char *newline = memchr(text, '\n', (size_t)(end - text));
         const char *stop_at = newline ? newline : end;
-        status = parse_line(values, text, (size_t)(stop_at - text), path, line);
+        status = line_parse(values, text, (size_t)(stop_at - text), path, line);
         text = newline ? newline + 1 : end;
     }
     return status;
 }
 
 /* Reads at most `size` bytes; returns -1 on an error. */
-static ssize_t read_all(int fd, char *text, size_t size)
+static ssize_t file_read(int fd, char *text, size_t size)
 {
     size_t have = 0;
     while (have < size) {
@@ -115,12 +116,12 @@ static ssize_t read_all(int fd, char *text, size_t size)
     return (ssize_t)have;
 }
 
-static enum hw_status load_open(struct file_values *values, const char *path, int fd)
+static enum hw_status file_parse(struct file_values *values, const char *path, int fd)
 {
     char *text = malloc(CONFIG_FILE_BYTES + 1);
     if (!text)
         return fail(HW_NO_MEMORY, "out of memory for the settings");
-    ssize_t bytes = read_all(fd, text, CONFIG_FILE_BYTES + 1);
+    ssize_t bytes = file_read(fd, text, CONFIG_FILE_BYTES + 1);
     enum hw_status status;
     if (bytes < 0)
         status = fail(HW_IO, CONFIG_FILE "%s" OTHER_FILE, path, strerror(errno));
@@ -133,7 +134,7 @@ static enum hw_status load_open(struct file_values *values, const char *path, in
     return status;
 }
 
-static enum hw_status not_opened(const char *path, const struct distrust *why)
+static enum hw_status file_refused(const char *path, const struct distrust *why)
 {
     const size_t length = strlen(path);
     const bool named = !strncmp(why->message, path, length) && why->message[length] == ':';
@@ -156,8 +157,8 @@ enum hw_status config_load(struct file_values *values, const char *path, bool tr
     struct distrust why;
     int fd = trust_open(path, trust, NULL, &why);
     if (fd < 0)
-        return not_opened(path, &why);
-    enum hw_status status = load_open(values, path, fd);
+        return file_refused(path, &why);
+    enum hw_status status = file_parse(values, path, fd);
     close(fd);
     return status;
 }

@@ -6,26 +6,12 @@
 #include "base/text.h"
 #include "settings/config.h"
 
+#include <stddef.h>
 #include <string.h>
 
-static enum hw_status bad(const char *source, enum setting setting, const char *text,
-                          const char *right)
-{
-    return fail(HW_INVALID, "%s: \"%.200s\" is not a value of %s; it must be %s", source,
-                text, setting_variables[setting], right);
-}
-
-/* The index of `text` in the NULL-terminated list, or -1. */
-static int32_t choice(const char *text, const char *const *list)
-{
-    for (int32_t i = 0; list[i]; i++)
-        if (strcmp(text, list[i]) == 0)
-            return i;
-    return -1;
-}
-
 /* Parses a decimal integer of at most `limit`; false if there is none. */
-static bool number(const char *text, const char **end, uint64_t limit, uint64_t *value)
+static bool number_parse(const char *text, const char **end, uint64_t limit,
+                         uint64_t *value)
 {
     uint64_t sum = 0;
     const char *p = text;
@@ -40,10 +26,10 @@ static bool number(const char *text, const char **end, uint64_t limit, uint64_t 
 }
 
 /* "8G", "512M", "512 MiB", "1073741824": powers of 1024. */
-static bool byte_count(const char *text, uint64_t *bytes)
+static bool bytes_parse(const char *text, uint64_t *bytes)
 {
     const char *end;
-    if (!number(text, &end, UINT64_MAX, bytes))
+    if (!number_parse(text, &end, UINT64_MAX, bytes))
         return false;
     while (*end == ' ')
         end++;
@@ -59,19 +45,14 @@ static bool byte_count(const char *text, uint64_t *bytes)
 }
 
 /* From 1 to `limit`. */
-static bool whole_number(const char *text, uint64_t limit, uint32_t *value)
+static bool whole_parse(const char *text, uint64_t limit, uint32_t *value)
 {
     const char *end;
     uint64_t n;
-    if (!number(text, &end, limit, &n) || *end || n == 0)
+    if (!number_parse(text, &end, limit, &n) || *end || n == 0)
         return false;
     *value = (uint32_t)n;
     return true;
-}
-
-bool config_trust_off(const char *text)
-{
-    return strcmp(text, "off") == 0;
 }
 
 /* The first control character, or NULL. */
@@ -88,7 +69,7 @@ bool config_is_line(const char *text)
     return strlen(text) < VALUE_BYTES && !control_character(text);
 }
 
-static enum hw_status one_line(enum setting setting, const char *text, const char *source)
+static enum hw_status line_check(enum setting setting, const char *text, const char *source)
 {
     if (strlen(text) >= VALUE_BYTES)
         return fail(HW_INVALID, "%s: the value of %s has %zu bytes; at most %d are allowed",
@@ -103,51 +84,29 @@ static enum hw_status one_line(enum setting setting, const char *text, const cha
 
 /* ---- the value of each setting ---- */
 
-static bool take_fallback(struct settings *settings, const char *text)
-{
-    const int32_t picked = choice(text,
-                                  (const char *const[]){ "allow", "warn", "error", NULL });
-    settings->fallback = (enum fallback_mode)(picked < 0 ? FALLBACK_WARN : picked);
-    return picked >= 0;
-}
+/* The form of a value: one of some words, whose index is kept; a number from 1 to a limit; or what
+ * a function takes. Lists and paths have no row: the code that uses them checks them. */
+struct row {
+    const char *accepted; /* for the message */
+    size_t field;         /* of struct settings, with 32 bits */
+    const char *words[5];
+    uint32_t limit;
+    bool (*take)(struct settings *settings, const char *text); /* false: not a value */
+};
 
-static bool take_trust(struct settings *settings, const char *text)
+static bool take_word(const struct row *row, const char *text, uint32_t *value)
 {
-    const int32_t picked = choice(text, (const char *const[]){ "off", "on", NULL });
-    settings->trust = picked != 0 || settings->elevated;
-    return picked >= 0;
-}
-
-static bool take_probe(struct settings *settings, const char *text)
-{
-    const int32_t picked = choice(text,
-                                  (const char *const[]){ "inproc", "child", "full", NULL });
-    settings->probe_child = picked >= 1;
-    settings->probe_full = picked == 2;
-    return picked >= 0;
-}
-
-static bool take_probe_timeout(struct settings *settings, const char *text)
-{
-    return whole_number(text, 3600, &settings->probe_timeout);
-}
-
-static bool take_threads(struct settings *settings, const char *text)
-{
-    return whole_number(text, 4096, &settings->threads);
-}
-
-static bool take_precision(struct settings *settings, const char *text)
-{
-    const int32_t picked = choice(text,
-                                  (const char *const[]){ "fp32", "fp16", "int8", NULL });
-    settings->precision = (enum hw_precision)(picked < 0 ? 0 : picked);
-    return picked >= 0;
+    for (uint32_t i = 0; i < 5 && row->words[i]; i++)
+        if (strcmp(text, row->words[i]) == 0) {
+            *value = i;
+            return true;
+        }
+    return false;
 }
 
 static bool take_memory_limit(struct settings *settings, const char *text)
 {
-    return byte_count(text, &settings->memory_limit);
+    return bytes_parse(text, &settings->memory_limit);
 }
 
 static bool take_cache_dir(struct settings *settings, const char *text)
@@ -167,44 +126,49 @@ static bool take_shadow(struct settings *settings, const char *text)
 {
     settings->shadow = 0;
     return strcmp(text, "off") == 0 || (strncmp(text, "1/", 2) == 0 &&
-                                        whole_number(text + 2, 1000000, &settings->shadow));
+                                        whole_parse(text + 2, 1000000, &settings->shadow));
 }
 
-static bool take_log(struct settings *settings, const char *text)
-{
-    const int32_t picked = choice(
-        text, (const char *const[]){ "off", "error", "warn", "info", "debug", NULL });
-    settings->log_level = picked < 0 ? HW_LOG_WARN : picked;
-    return picked >= 0;
-}
-
-/* Lists and paths have no row: the code that uses them checks them. */
-static const struct {
-    bool (*take)(struct settings *settings, const char *text); /* false: not a value */
-    const char *accepted;
-} rows[SETTING_COUNT] = {
-    [SETTING_fallback] = { take_fallback, "allow, warn or error" },
-    [SETTING_trust] = { take_trust, "on or off" },
-    [SETTING_probe] = { take_probe, "child, full or inproc" },
-    [SETTING_probe_timeout] = { take_probe_timeout, "seconds, 1 to 3600" },
-    [SETTING_threads] = { take_threads, "a number of threads, 1 to 4096" },
-    [SETTING_precision] = { take_precision, "fp32, fp16 or int8" },
-    [SETTING_memory_limit] = { take_memory_limit,
-                               "a number of bytes, with or without K, M, G or T: 8G" },
-    [SETTING_cache_dir] = { take_cache_dir, "an absolute path, or off" },
-    [SETTING_kernel] = { take_kernel,
-                         "a list of portable, <row> or <op>=<row>, separated by commas" },
-    [SETTING_log] = { take_log, "off, error, warn, info or debug" },
-    [SETTING_shadow] = { take_shadow, "off, or 1/N with N from 1 to 1000000: 1/100" },
+#define FIELD(name) .field = offsetof(struct settings, name)
+static const struct row rows[SETTING_COUNT] = {
+    [SETTING_fallback] = { "allow, warn or error", FIELD(fallback),
+                           .words = { "allow", "warn", "error" } },
+    [SETTING_trust] = { "on or off", FIELD(trust), .words = { "off", "on" } },
+    [SETTING_probe] = { "child, full or inproc", FIELD(probe),
+                        .words = { "inproc", "child", "full" } },
+    [SETTING_probe_timeout] = { "seconds, 1 to 3600", FIELD(probe_timeout), .limit = 3600 },
+    [SETTING_threads] = { "a number of threads, 1 to 4096", FIELD(threads), .limit = 4096 },
+    [SETTING_precision] = { "fp32, fp16 or int8", FIELD(precision),
+                            .words = { "fp32", "fp16", "int8" } },
+    [SETTING_memory_limit] = { "a number of bytes, with or without K, M, G or T: 8G",
+                               .take = take_memory_limit },
+    [SETTING_cache_dir] = { "an absolute path, or off", .take = take_cache_dir },
+    [SETTING_kernel] = { "a list of portable, <row> or <op>=<row>, separated by commas",
+                         .take = take_kernel },
+    [SETTING_log] = { "off, error, warn, info or debug", FIELD(log_level),
+                      .words = { "off", "error", "warn", "info", "debug" } },
+    [SETTING_shadow] = { "off, or 1/N with N from 1 to 1000000: 1/100",
+                         .take = take_shadow },
 };
+
+static bool take_value(const struct row *row, struct settings *settings, const char *text)
+{
+    uint32_t *field = (void *)((char *)settings + row->field);
+    return row->take    ? row->take(settings, text)
+           : row->limit ? whole_parse(text, row->limit, field)
+                        : take_word(row, text, field);
+}
 
 enum hw_status config_apply(struct settings *settings, enum setting setting,
                             const char *text, const char *source)
 {
-    const enum hw_status status = one_line(setting, text, source);
-    if (status || !*text)
+    const struct row *row = &rows[setting];
+    const enum hw_status status = line_check(setting, text, source);
+    if (status || !*text || !row->accepted)
         return status;
-    return !rows[setting].take || rows[setting].take(settings, text)
-               ? HW_OK
-               : bad(source, setting, text, rows[setting].accepted);
+    const bool good = take_value(row, settings, text);
+    settings->trust = settings->trust || settings->elevated;
+    return good ? HW_OK
+                : fail(HW_INVALID, "%s: \"%.200s\" is not a value of %s; it must be %s",
+                       source, text, setting_variables[setting], row->accepted);
 }

@@ -12,8 +12,5 @@ enum hw_status config_apply(struct settings *settings, enum setting setting,
                             const char *text, const char *source);
 /* Whether the text can be a value: it is not too long and has no control characters. */
 bool config_is_line(const char *text);
-/* Whether HW_TRUST has the value off. It is needed before the configuration file is
- * read. */
-bool config_trust_off(const char *text);
 
 #endif

@@ -76,7 +76,7 @@ void begin(struct world *w)
         w->context.settings.value[i].text = strdup("");
     set(w, SETTING_cache_dir, cache);
     w->context.settings.trust = true;
-    w->context.settings.probe_child = true;
+    w->context.settings.probe = PROBE_CHILD;
     w->context.log = (struct log){ .level = HW_LOG_DEBUG, .fn = count_line };
     pthread_mutex_init(&w->context.log.lock, NULL);
     make_directory(lair("plugins-%d", number));

@@ -184,6 +184,7 @@ bool request_read(struct request *request, int count, char **arguments)
         if (!read_rest(request, arguments[i]))
             return false;
     request->started_us = microseconds_now();
-    request->settings.probe_child = false; /* this is it */
+    request->patient = request->has_only || request->settings.probe == PROBE_FULL;
+    request->settings.probe = PROBE_INPROC; /* this process is the child */
     return request->settings.probe_timeout != 0;
 }

@@ -20,14 +20,10 @@ struct request {
     enum reason ended;     /* the verdict, if an earlier process could not keep it */
     bool has_only;
     struct only only; /* is tested, if there is one */
+    bool patient; /* somebody waits for these cases: each has CASE_TIMES the usual time */
 };
 
-/* Whether somebody waits for just these cases: each has CASE_TIMES the time that it has else. */
 enum { CASE_TIMES = 6 };
-static inline bool request_is_patient(const struct request *request)
-{
-    return request->has_only || request->settings.probe_full;
-}
 
 /* The arguments of load/probe.h. False if they make no sense. */
 bool request_read(struct request *request, int count, char **arguments);

@@ -479,7 +479,6 @@ bool watched_prepare(struct watched *watched, const struct request *request)
     sigaction(SIGCHLD, &action, NULL);
     *watched = (struct watched){ .progress = shared,
                                  .seconds = request->settings.probe_timeout,
-                                 .case_times = request_is_patient(request) ? CASE_TIMES
-                                                                           : 1 };
+                                 .case_times = request->patient ? CASE_TIMES : 1 };
     return shared != MAP_FAILED;
 }

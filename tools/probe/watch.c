@@ -91,7 +91,7 @@ static bool blame_op(struct watched *watched, const struct request *request)
     struct finding finding;
     if (!read_case(watched, &finding))
         return false;
-    if (!watched->late || watched->stopped || request_is_patient(request))
+    if (!watched->late || watched->stopped || request->patient)
         return withdraw_op(watched, &finding);
     progress->spent += watched->seconds * UINT64_C(1000000);
     struct op_form form = { .op = finding.op };

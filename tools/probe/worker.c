@@ -63,7 +63,7 @@ bool progress_add(struct progress *progress, const struct finding *finding)
 static uint64_t budget(const struct worker *worker)
 {
     const struct request *request = worker->subject.request;
-    if (request_is_patient(request))
+    if (request->patient)
         return UINT64_MAX;
     return request->settings.probe_timeout * UINT64_C(1000000) / 4;
 }
