@@ -46,9 +46,12 @@ struct plugin {
     struct candidate *candidate; /* open/candidate.h: the file it came from */
     _Atomic int32_t bound;       /* enum bound; the members below need BOUND */
     struct candidate *binding; /* the candidate being bound, for the thread that does so */
-    /* Result of the last completed bind; with BOUND_NEVER it has the reason. */
-    struct candidate *_Atomic bind_result;
+    /* The file when the plugin was last tried or bound; with BOUND_NEVER it has the reason. */
+    const struct candidate *_Atomic latest;
     struct candidate *bind_results; /* the results of all binds, the latest first */
+    /* The latest result of a probe. Results of later tests are added under the context's lock.
+     * NULL: the plugin was not tried in another process. */
+    struct verdict *_Atomic verdict;
     bool out_of_process; /* HW_WORKER names it: it is loaded in a process of its own */
     struct proxy proxy;  /* load/proxy.h: only if so */
     void *library;       /* otherwise: from dlopen() */

@@ -196,7 +196,7 @@ static bool check_need(const struct needs *needs, const char *names)
     struct library library = find_any(needs, names);
     bool good = library.found != NOT_FOUND;
     if (good)
-        forgive(candidate); /* for an alternative that is missing */
+        candidate_clear(candidate); /* for an alternative that is missing */
     else if (!candidate->reason)
         missing(candidate, names);
     if (library.path && !library.system)

@@ -248,7 +248,7 @@ static void forget(struct candidate *candidate)
     verdict_free(candidate->verdict);
     free(candidate->verdict);
     candidate->verdict = NULL;
-    forgive(candidate);
+    candidate_clear(candidate);
     candidate->stage = STAGE_PROBE;
 }
 

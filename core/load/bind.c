@@ -277,7 +277,8 @@ struct plugin *plugin_create(struct hw_context *context, struct candidate *candi
         return NULL;
     }
     plugin->context = context;
-    plugin->candidate = plugin->binding = candidate;
+    plugin->latest = plugin->candidate = plugin->binding = candidate;
+    plugin->verdict = candidate->verdict;
     plugin->rank = candidate->manifest->rank;
     plugin->out_of_process = runs_out_of_process(context, candidate->name,
                                                  &plugin->proxy.call_seconds);

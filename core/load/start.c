@@ -130,9 +130,19 @@ bool list_known(struct plugin *plugin)
 static bool confirm_devices(struct plugin *plugin, const struct hw_device_info *infos,
                             int32_t count)
 {
-    char why[256];
-    return registry_confirm(plugin, infos, (uint32_t)count, why, sizeof why) ||
-           stop(plugin->binding, REASON_OTHER_DEVICES, "%s", why);
+    const uint32_t tried = plugin->candidate->verdict->device_count;
+    if ((uint32_t)count != tried)
+        return stop(plugin->binding, REASON_OTHER_DEVICES,
+                    "it has %u devices; when it was tried, it had %u", (unsigned)count,
+                    (unsigned)tried);
+    for (uint32_t i = 0; i < tried; i++) {
+        const char *fact = registry_differs(plugin, i, &infos[i]);
+        if (fact)
+            return stop(plugin->binding, REASON_OTHER_DEVICES,
+                        "the %s of its device %u has changed since it was tried", fact,
+                        (unsigned)i);
+    }
+    return true;
 }
 
 static bool list_devices(struct plugin *plugin, int32_t count)

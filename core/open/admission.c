@@ -68,7 +68,8 @@ static enum hw_status withdraw_on(struct hw_device *device, const struct verdict
 /* ---- devices that are not in use yet ---- */
 
 /* By form: how many of its cases the test skipped. */
-static const uint8_t *skipped(const struct hw_device *device, const struct verdict *verdict)
+static const uint8_t *forms_skipped(const struct hw_device *device,
+                                    const struct verdict *verdict)
 {
     return verdict->left + (size_t)device->index * verdict->form_count;
 }
@@ -79,7 +80,7 @@ static uint32_t count_skipped(const struct hw_device *device, const struct verdi
     if ((uint32_t)device->index >= verdict->device_count)
         return 0; /* a later verdict may have fewer devices */
     for (uint32_t i = 0; i < verdict->form_count; i++)
-        forms += skipped(device, verdict)[i] != 0;
+        forms += forms_skipped(device, verdict)[i] != 0;
     return forms;
 }
 
@@ -89,11 +90,11 @@ static bool list_forms(struct hw_device *device, const struct verdict *verdict)
     bool good = true;
     const uint32_t count = count_skipped(device, verdict) ? verdict->form_count : 0;
     for (uint32_t i = 0; i < count && good; i++)
-        good = op_list_form(device, &verdict->forms[i], !skipped(device, verdict)[i]);
+        good = op_list_form(device, &verdict->forms[i], !forms_skipped(device, verdict)[i]);
     return good;
 }
 
-static enum hw_status apply(struct hw_device *device, const struct verdict *verdict)
+static enum hw_status verdict_apply(struct hw_device *device, const struct verdict *verdict)
 {
     if (!list_forms(device, verdict))
         return fail(HW_NO_MEMORY, "out of memory for the ops that %s has not computed yet",
@@ -109,42 +110,26 @@ enum hw_status admission_apply(const struct catalog *found)
     enum hw_status status = HW_OK;
     for (uint32_t i = known; i < found->device_count && !status; i++) {
         struct hw_device *device = found->devices[i];
-        if (device->plugin->candidate->verdict)
-            status = apply(device, device->plugin->candidate->verdict);
+        if (device->plugin->verdict)
+            status = verdict_apply(device, device->plugin->verdict);
     }
     return status;
 }
 
 enum hw_status admission_renew(const struct plugin *plugin, const struct verdict *verdict)
 {
-    const struct catalog *found = catalog_of(plugin->context);
     enum hw_status status = HW_OK;
-    for (uint32_t i = 0; i < found->device_count && !status; i++) {
-        struct hw_device *device = found->devices[i];
-        if (device->plugin != plugin)
-            continue;
+    for (struct hw_device *device = plugin->devices; device && !status;
+         device = device->next) {
         pthread_mutex_lock(&plugin->context->lock);
         op_states_free(device);
         pthread_mutex_unlock(&plugin->context->lock);
-        status = apply(device, verdict);
+        status = verdict_apply(device, verdict);
     }
     return status;
 }
 
 /* ---- a form that was skipped ---- */
-
-/* The latest candidate of the plugin, for which the verdict holds. */
-static const struct candidate *tested_candidate(const struct plugin *plugin)
-{
-    const struct candidate *result = atomic_load(&plugin->bind_result);
-    return result ? result : plugin->candidate;
-}
-
-struct verdict *admission_verdict(const struct plugin *plugin)
-{
-    struct verdict *verdict = tested_candidate(plugin)->verdict;
-    return verdict ? verdict : plugin->candidate->verdict;
-}
 
 /* Remedies name the precision, because each precision has its own kernels and its own verdict. */
 static const char *precision_of(const struct hw_device *device)
@@ -163,7 +148,7 @@ static void say_testing(struct hw_device *device)
     if (!is_first(device, OPS_TESTING_TOLD))
         return;
     pthread_mutex_lock(&device->context->lock);
-    const uint32_t forms = count_skipped(device, admission_verdict(device->plugin));
+    const uint32_t forms = count_skipped(device, device->plugin->verdict);
     pthread_mutex_unlock(&device->context->lock);
     log_line(&device->context->log, HW_LOG_WARN,
              "testing ops of %s before their first use, which may take a while: each of "
@@ -192,7 +177,8 @@ static bool is_about(struct candidate *candidate, uint32_t index)
     const struct verdict *found = candidate->verdict;
     if (index >= found->device_count)
         return stop(candidate, REASON_OTHER_DEVICES, NULL);
-    const char *fact = registry_differs(candidate->plugin, found, index);
+    const char *fact = registry_differs(candidate->plugin, index,
+                                        &found->devices[index].info);
     if (fact)
         return stop(candidate, REASON_OTHER_DEVICES,
                     "the %s of its device %u has changed since the start", fact,
@@ -205,10 +191,10 @@ static bool is_about(struct candidate *candidate, uint32_t index)
 }
 
 /* Tests one form in hw-probe. Returns the result; or NULL, with the reason in the candidate. */
-static const struct verdict *try_only(struct hw_device *device, struct candidate *candidate,
+static const struct verdict *form_try(struct hw_device *device, struct candidate *candidate,
                                       const struct only *only)
 {
-    if (!climb_to_test(device->context, candidate, tested_candidate(device->plugin)))
+    if (!climb_to_test(device->context, candidate))
         return NULL;
     candidate->stage = STAGE_PROBE;
     say_testing(device);
@@ -217,31 +203,31 @@ static const struct verdict *try_only(struct hw_device *device, struct candidate
                                                                    : NULL;
 }
 
-static void add_result(struct hw_device *device, const struct only *only,
-                       const struct verdict *found)
+static void verdict_extend(struct hw_device *device, const struct only *only,
+                           const struct verdict *found)
 {
     struct hw_context *context = device->context;
     pthread_mutex_lock(&context->lock);
-    verdict_add(admission_verdict(device->plugin), only->device, &only->form, found);
+    verdict_add(device->plugin->verdict, only->device, &only->form, found);
     pthread_mutex_unlock(&context->lock);
 }
 
 void admission_test(struct hw_device *device, const struct op_form *form)
 {
     const struct only only = { (uint32_t)device->index, *form };
-    struct candidate *candidate = candidate_again(tested_candidate(device->plugin));
+    struct candidate *candidate = candidate_again(device->plugin->candidate);
     if (!candidate) {
         say_untested(device, form, "out of memory");
         return;
     }
-    const struct verdict *found = try_only(device, candidate, &only);
+    const struct verdict *found = form_try(device, candidate, &only);
     if (!found) {
         say_untested(device, form, message_of(candidate));
     } else if (withdraw_on(device, found, OPS_UNTESTED)) {
         say_untested(device, form, hw_message());
     } else {
-        add_result(device, &only, found);
+        verdict_extend(device, &only, found);
     }
-    let_go(candidate);
+    candidate_close(candidate);
     candidate_free(candidate);
 }

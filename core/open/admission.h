@@ -10,9 +10,6 @@
 enum hw_status admission_apply(const struct catalog *found);
 /* Replaces the results for a plugin that has been tried again, before its devices are used. */
 enum hw_status admission_renew(const struct plugin *plugin, const struct verdict *verdict);
-/* The plugin's verdict with the results of later tests, which are added under the context's lock.
- * NULL: the plugin was not tried in another process. */
-struct verdict *admission_verdict(const struct plugin *plugin);
 /* Tests one form of an op that the admission test skipped, in hw-probe; withdraws the op if it
  * fails. Called with no lock held. */
 void admission_test(struct hw_device *device, const struct op_form *form);

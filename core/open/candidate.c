@@ -48,7 +48,7 @@ bool stop(struct candidate *candidate, enum reason reason, const char *format, .
     return false;
 }
 
-void forgive(struct candidate *candidate)
+void candidate_clear(struct candidate *candidate)
 {
     free(candidate->message);
     free(candidate->remedy);
@@ -158,17 +158,23 @@ void left_out_free(struct left_out *list, uint32_t count)
 
 void candidate_forget(struct candidate *candidate)
 {
-    forgive(candidate);
+    candidate_clear(candidate);
     free(candidate->real);
     free(candidate->manifest);
     candidate->real = NULL;
     candidate->manifest = NULL;
 }
 
-void candidate_free(struct candidate *candidate)
+void candidate_close(struct candidate *candidate)
 {
     if (candidate->fd >= 0)
         close(candidate->fd);
+    candidate->fd = -1;
+}
+
+void candidate_free(struct candidate *candidate)
+{
+    candidate_close(candidate);
     free(candidate->path);
     free(candidate->real);
     free(candidate->file);

@@ -110,7 +110,7 @@ static inline bool is_revived(const struct candidate *candidate)
 bool stop(struct candidate *candidate, enum reason reason, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* Undoes stop(). */
-void forgive(struct candidate *candidate);
+void candidate_clear(struct candidate *candidate);
 /* Replaces the remedy of the reason by a better one. */
 void set_remedy(struct candidate *candidate, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
@@ -127,6 +127,9 @@ bool is_hang(enum reason reason);
 /* Whether the reason is worth a warning because the file itself is at fault. That is not so if the
  * settings exclude the plugin, or if its vendor's library or device is missing. */
 bool is_broken(const struct candidate *candidate);
+
+/* Closes the file. */
+void candidate_close(struct candidate *candidate);
 
 /* candidate_look() notes the identity of the file at this moment; candidate_same() compares two. */
 void candidate_look(struct candidate *candidate);

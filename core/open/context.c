@@ -28,8 +28,8 @@
 /* ---- opening and closing ---- */
 
 /* With HW_OPEN_ANYWAY, keeps the error for the report and continues. */
-static enum hw_status tolerate(struct hw_context *context, char **error,
-                               enum hw_status status)
+static enum hw_status error_tolerate(struct hw_context *context, char **error,
+                                     enum hw_status status)
 {
     if (!status || !(context->flags & HW_OPEN_ANYWAY) || status == HW_NO_MEMORY)
         return status;
@@ -39,7 +39,7 @@ static enum hw_status tolerate(struct hw_context *context, char **error,
 }
 
 /* With HW_SHADOW, rejected ops fall back to later devices, so the judge must be the last device. */
-static enum hw_status check_order(struct hw_context *context)
+static enum hw_status judge_check_order(struct hw_context *context)
 {
     const struct catalog *found = catalog_of(context);
     const struct hw_device *last = found->order[found->order_count - 1];
@@ -53,7 +53,7 @@ static enum hw_status check_order(struct hw_context *context)
 }
 
 /* HW_SHADOW compares with the CPU plugin that was built together with the library. */
-static enum hw_status find_judge(struct hw_context *context)
+static enum hw_status judge_find(struct hw_context *context)
 {
     const struct catalog *found = catalog_of(context);
     for (uint32_t i = 0; i < found->order_count && !context->reference; i++) {
@@ -67,7 +67,7 @@ static enum hw_status find_judge(struct hw_context *context)
     if (!context->settings.shadow)
         return HW_OK;
     if (context->reference) {
-        enum hw_status status = check_order(context);
+        enum hw_status status = judge_check_order(context);
         if (!status)
             status = shadow_load(context);
         if (status)
@@ -108,19 +108,20 @@ static enum hw_status open_context(struct hw_context *context,
     bool anyway = (context->flags & HW_OPEN_ANYWAY) != 0;
     uint64_t start = microseconds_now();
     char **wrong = &context->open_error, **missing = &found->error;
-    enum hw_status status = tolerate(context, wrong,
-                                     config_read(&context->settings, options, anyway));
+    enum hw_status status =
+        error_tolerate(context, wrong, config_read(&context->settings, options, anyway));
     context->log.level = context->settings.log_level;
     say_warnings(context);
-    if (status || (status = tolerate(context, wrong, selection_read(context, anyway))) ||
-        (status = tolerate(context, missing, scan(found))))
+    if (status ||
+        (status = error_tolerate(context, wrong, selection_read(context, anyway))) ||
+        (status = error_tolerate(context, missing, scan(found))))
         return status;
     climb_all(found);
-    status = tolerate(context, missing, select_devices(found));
+    status = error_tolerate(context, missing, select_devices(found));
     if (!status)
         status = admission_apply(found);
     if (!status)
-        status = tolerate(context, wrong, find_judge(context));
+        status = error_tolerate(context, wrong, judge_find(context));
     context->open_microseconds = microseconds_now() - start;
     if (!status)
         say_result(found);

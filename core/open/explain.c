@@ -117,16 +117,14 @@ static void put_manifest(struct json *json, const struct manifest *manifest)
 }
 
 /* The latest candidate for the same file. */
-static const struct candidate *latest(const struct candidate *c)
+static const struct candidate *candidate_latest(const struct candidate *c)
 {
-    const struct candidate *result = c->plugin ? atomic_load(&c->plugin->bind_result)
-                                               : NULL;
-    return result ? result : c;
+    return c->plugin ? atomic_load(&c->plugin->latest) : c;
 }
 
 static const char *candidate_state(const struct catalog *found, const struct candidate *c)
 {
-    if (latest(c)->reason)
+    if (candidate_latest(c)->reason)
         return "stopped";
     for (uint32_t i = 0; i < found->order_count; i++)
         if (found->order[i]->plugin == c->plugin)
@@ -186,8 +184,8 @@ static void put_admission(struct json *json, const struct catalog *found,
                           const struct candidate *c)
 {
     struct hw_context *context = found->context;
-    const struct verdict *verdict = c->plugin ? admission_verdict(c->plugin)
-                                              : latest(c)->verdict;
+    const struct verdict *verdict = c->plugin ? c->plugin->verdict
+                                              : candidate_latest(c)->verdict;
     if (!verdict || verdict->reason) {
         json_string(json, "admission", NULL);
         return;
@@ -238,7 +236,7 @@ static void put_candidate(struct json *json, const struct catalog *found,
                           const struct candidate *listed)
 {
     const struct candidate *c = is_in_use(listed) ? listed->plugin->candidate : listed;
-    const struct candidate *last = latest(c);
+    const struct candidate *last = candidate_latest(c);
     json_open(json, NULL, '{');
     json_string(json, "file", c->path);
     json_string(json, "real", c->real);

@@ -13,7 +13,7 @@
 #include <string.h>
 
 /* Reports the failure but leaves the plugin unbound, so that the next use tries again. */
-static enum hw_status put_off(struct candidate *again)
+static enum hw_status bind_put_off(struct candidate *again)
 {
     const enum hw_status status = fail(
         HW_NO_MEMORY, "plugin %s (%s) cannot be loaded now: %s. Remedy: %s", again->name,
@@ -29,26 +29,27 @@ static enum hw_status bind_locked(struct plugin *plugin)
         return fail(HW_NO_MEMORY, "out of memory for plugin %s", plugin->candidate->path);
     plugin->binding = again;
     const uint32_t before = context_opening(plugin->context->generation);
-    const bool good = climb_again(plugin->context, again);
+    const bool good = climb_to_bind(plugin->context, again);
     context_opening(before);
     plugin->binding = plugin->candidate;
     if (!good)
         plugin_stop(plugin);
     if (!good && again->retryable)
-        return put_off(again);
+        return bind_put_off(again);
     again->next = plugin->bind_results;
     plugin->bind_results = again;
-    atomic_store(&plugin->bind_result, again);
+    atomic_store(&plugin->latest, again);
+    if (again->verdict)
+        atomic_store(&plugin->verdict, again->verdict);
     atomic_store_explicit(&plugin->bound, good ? BOUND : BOUND_NEVER, memory_order_release);
     return HW_OK;
 }
 
-static enum hw_status refuse(const struct plugin *plugin)
+static enum hw_status bind_refused(const struct plugin *plugin)
 {
-    const struct candidate *result = atomic_load(&plugin->bind_result);
-    return fail(HW_NO_DEVICE, "plugin %s (%s) cannot be used: %s. Remedy: %s",
-                plugin->candidate->name, plugin->candidate->path, message_of(result),
-                remedy_of(result));
+    const struct candidate *latest = atomic_load(&plugin->latest);
+    return fail(HW_NO_DEVICE, "plugin %s (%s) cannot be used: %s. Remedy: %s", latest->name,
+                latest->path, message_of(latest), remedy_of(latest));
 }
 
 enum hw_status plugin_bind(struct plugin *plugin)
@@ -60,7 +61,7 @@ enum hw_status plugin_bind(struct plugin *plugin)
     if (plugin->bound == BOUND_NOT_YET)
         status = bind_locked(plugin);
     if (!status && !plugin_is_bound(plugin))
-        status = refuse(plugin);
+        status = bind_refused(plugin);
     pthread_mutex_unlock(&plugin->context->binding);
     return status;
 }

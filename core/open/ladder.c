@@ -75,13 +75,6 @@ static bool load_and_start(struct hw_context *context, struct candidate *candida
     return good;
 }
 
-void let_go(struct candidate *candidate)
-{
-    if (candidate->fd >= 0)
-        close(candidate->fd);
-    candidate->fd = -1;
-}
-
 bool climb_checks(struct hw_context *context, struct candidate *candidate)
 {
     static const struct {
@@ -108,30 +101,41 @@ static bool start_alone(struct hw_context *context, struct candidate *candidate)
     return good;
 }
 
+/* Whether a verdict has the same devices as the verdict from which the plugin's were listed. */
+static bool same_devices(const struct plugin *plugin, const struct verdict *verdict)
+{
+    const struct verdict *before = plugin->candidate->verdict;
+    bool same = before && before->device_count == verdict->device_count;
+    for (uint32_t i = 0; same && i < verdict->device_count; i++)
+        same = !registry_differs(plugin, i, &verdict->devices[i].info) &&
+               !before->devices[i].fault == !verdict->devices[i].fault;
+    return same;
+}
+
 /* Returns the plugin of this name if its bind failed and a new probe has found the same devices:
  * these can be used again. Otherwise NULL. */
-static struct plugin *revived(const struct candidate *candidate)
+static struct plugin *plugin_revived(const struct candidate *candidate)
 {
     struct plugin *plugin = plugin_named(candidate->found, candidate->name);
     return plugin && !plugin_is_alive(plugin) && candidate->verdict &&
-                   registry_matches(plugin, candidate->verdict)
+                   same_devices(plugin, candidate->verdict)
                ? plugin
                : NULL;
 }
 
-bool climb_rest(struct hw_context *context, struct candidate *candidate)
+bool climb_to_list(struct hw_context *context, struct candidate *candidate)
 {
     struct catalog *found = candidate->found;
     struct plugin *plugin = NULL;
-    if (!candidate->reason && (candidate->plugin = revived(candidate))) {
-        let_go(candidate);
+    if (!candidate->reason && (candidate->plugin = plugin_revived(candidate))) {
+        candidate_close(candidate);
         return true;
     }
     if (!candidate->reason)
         candidate->plugin = plugin = plugin_create(context, candidate);
     const bool good = plugin && (candidate->verdict ? list_known(plugin)
                                                     : start_alone(context, candidate));
-    let_go(candidate);
+    candidate_close(candidate);
     if (good) {
         plugin->bound = candidate->verdict ? BOUND_NOT_YET : BOUND;
         plugin->next = found->plugins;
@@ -169,15 +173,15 @@ static bool is_flawless(const struct verdict *verdict)
 
 /* A plugin of this build is tried only because its file may be damaged. If it is sound, it is bound
  * immediately and lists its devices here. Without hw-probe, it is trusted like the library. */
-static void settle_own(struct hw_context *context, struct candidate *candidate)
+static void accept_own_plugin(struct hw_context *context, struct candidate *candidate)
 {
-    if (!candidate->passed || !is_own(candidate))
+    if (!candidate->passed || is_in_use(candidate) || !is_own(candidate))
         return;
     if (candidate->reason == REASON_NO_HELPER && !trust_has_lock(candidate)) {
         log_line(&context->log, HW_LOG_WARN,
                  "%s is loaded without being tried: %s. Remedy: %s", candidate->path,
                  message_of(candidate), remedy_of(candidate));
-        forgive(candidate);
+        candidate_clear(candidate);
     }
     if (!candidate->reason && candidate->verdict && is_flawless(candidate->verdict)) {
         verdict_free(candidate->verdict);
@@ -236,7 +240,7 @@ static bool was_only_read(struct candidate *candidate)
 
 /* Probes in a child process every candidate that has just passed the checks. Returns whether some
  * file stopped before it was loaded, and so does not shadow later ones any more. */
-static bool probe_elsewhere(struct catalog *found)
+static bool probe_passed(struct catalog *found)
 {
     struct hw_context *context = found->context;
     size_t count = 0, some = 0;
@@ -245,7 +249,7 @@ static bool probe_elsewhere(struct catalog *found)
         count += c->passed;
     struct candidate **list = calloc(count + 1, sizeof *list);
     for (struct candidate *c = found->candidates; c; c = c->next) {
-        if (!c->passed || is_in_use(c) || c->stage >= STAGE_PROBE)
+        if (!c->passed || c->stage >= STAGE_PROBE)
             continue;
         c->stage = STAGE_PROBE;
         if (cache_load(context, c))
@@ -257,11 +261,10 @@ static bool probe_elsewhere(struct catalog *found)
     }
     try_in_turn(context, list, some);
     free(list);
-    for (struct candidate *c = found->candidates; c; c = c->next)
-        if (!is_in_use(c)) {
-            settle_own(context, c);
-            any = was_only_read(c) || any;
-        }
+    for (struct candidate *c = found->candidates; c; c = c->next) {
+        accept_own_plugin(context, c);
+        any = was_only_read(c) || any;
+    }
     return any;
 }
 
@@ -271,12 +274,11 @@ static bool climb_shadowed(struct catalog *found)
 {
     bool any = false;
     for (struct candidate *c = found->candidates; c; c = c->next) {
-        if (is_in_use(c) || c->reason != REASON_SHADOWED)
+        if (c->reason != REASON_SHADOWED)
             continue;
-        let_go(c);
+        candidate_close(c);
         candidate_forget(c);
-        c->passed = climb_checks(found->context, c);
-        any = any || c->passed;
+        any = climb_checks(found->context, c) || any;
     }
     return any;
 }
@@ -294,31 +296,32 @@ void climb_all(struct catalog *found)
 {
     struct hw_context *context = found->context;
     for (struct candidate *c = found->candidates; c; c = c->next)
-        c->passed = is_in_use(c) || climb_checks(context, c);
+        if (!is_in_use(c))
+            climb_checks(context, c);
     if (context->settings.probe != PROBE_INPROC)
-        while (probe_elsewhere(found) && climb_shadowed(found))
+        while (probe_passed(found) && climb_shadowed(found))
             ;
     for (struct candidate *c = found->candidates; c; c = c->next)
-        if (!is_in_use(c) && !climb_rest(context, c))
+        if (!is_in_use(c) && !climb_to_list(context, c))
             say_stopped(context, c, is_broken(c) && !is_old_news(c));
 }
 
 /* ---- later, when a device is used ---- */
 
-/* Whether the files that the latest verdict on the plugin lists are as they were. */
-static bool files_hold(const struct candidate *candidate)
+/* Whether the latest verdict on the plugin holds for the file: the keys agree, and the files that
+ * the verdict lists are as they were. */
+static bool still_holds(const struct candidate *now,
+                        bool (*agree)(const char *key, const char *other))
 {
-    const struct verdict *verdict = candidate->verdict
-                                        ? candidate->verdict
-                                        : candidate->plugin->candidate->verdict;
-    return verdict && depends_hold(verdict->depends);
+    const char *key = atomic_load(&now->plugin->latest)->key;
+    const struct verdict *verdict = now->plugin->verdict;
+    return key && now->key && agree(key, now->key) && verdict &&
+           depends_hold(verdict->depends);
 }
 
-/* Whether the verdict from which the devices were listed still holds for the file. */
-static bool still_holds(const struct candidate *listed, const struct candidate *now)
+static bool same_key(const char *key, const char *other)
 {
-    return listed->key && now->key && strcmp(listed->key, now->key) == 0 &&
-           files_hold(listed);
+    return strcmp(key, other) == 0;
 }
 
 /* Probes the plugin again, because the verdict does not hold any more. */
@@ -351,43 +354,38 @@ static bool bind_tried(struct hw_context *context, struct candidate *candidate)
     return good;
 }
 
-/* Repeats the checks of a file that has passed them before. */
-static bool look_again(struct hw_context *context, struct candidate *candidate)
-{
-    return climb_stage(context, candidate, STAGE_TRUST, trust_check) &&
-           climb_stage(context, candidate, STAGE_PREFLIGHT, preflight) &&
-           climb_stage(context, candidate, STAGE_PREFLIGHT, key_end);
-}
-
-bool climb_to_test(struct hw_context *context, struct candidate *candidate,
-                   const struct candidate *tested)
+/* Repeats the checks of a file that has passed them before, and makes a new key. */
+static bool check_again(struct hw_context *context, struct candidate *candidate)
 {
     struct catalog now = { .context = context };
     candidate->found = &now;
-    bool good = look_again(context, candidate);
-    if (good && !(tested->key && candidate->key &&
-                  key_same_plugin(tested->key, candidate->key) && files_hold(tested)))
-        good = stop(candidate, REASON_CHANGED_FILE,
-                    "the file or the driver has changed since the start");
-    free(candidate->key); /* hw-probe adds the result to the verdict with this key */
-    candidate->key = good ? strdup(tested->key) : NULL;
+    const bool good = climb_stage(context, candidate, STAGE_TRUST, trust_check) &&
+                      climb_stage(context, candidate, STAGE_PREFLIGHT, preflight) &&
+                      climb_stage(context, candidate, STAGE_PREFLIGHT, key_end);
     candidate->found = candidate->plugin->candidate->found;
     free(now.key);
     return good;
 }
 
-bool climb_again(struct hw_context *context, struct candidate *candidate)
+bool climb_to_test(struct hw_context *context, struct candidate *candidate)
 {
-    struct catalog now = { .context = context }; /* for a new key and inventory */
-    candidate->found = &now;
-    const bool good = look_again(context, candidate) &&
-                      (still_holds(candidate->plugin->candidate, candidate) ||
-                       try_again(context, candidate)) &&
+    if (!check_again(context, candidate))
+        return false;
+    if (!still_holds(candidate, key_same_plugin))
+        return stop(candidate, REASON_CHANGED_FILE,
+                    "the file or the driver has changed since the start");
+    free(candidate->key); /* hw-probe adds the result to the verdict with this key */
+    candidate->key = strdup(atomic_load(&candidate->plugin->latest)->key);
+    return true;
+}
+
+bool climb_to_bind(struct hw_context *context, struct candidate *candidate)
+{
+    const bool good = check_again(context, candidate) &&
+                      (still_holds(candidate, same_key) || try_again(context, candidate)) &&
                       bind_tried(context, candidate);
     candidate->retryable = !good && is_passing(candidate);
-    candidate->found = candidate->plugin->candidate->found;
-    free(now.key);
-    let_go(candidate);
+    candidate_close(candidate);
     if (!good) /* always a warning: the device was listed before */
         say_stopped(context, candidate, true);
     return good;

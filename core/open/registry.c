@@ -134,63 +134,14 @@ const char *different_fact(const struct hw_device_info *a, const struct hw_devic
                                                         : NULL;
 }
 
-/* A fact in which the device differs from the device that was tried; or NULL. */
-static const char *other_fact(const struct plugin *plugin, uint32_t index,
-                              const struct hw_device_info *info)
+const char *registry_differs(const struct plugin *plugin, uint32_t index,
+                             const struct hw_device_info *info)
 {
-    struct hw_device_info known = plugin->candidate->verdict->devices[index].info;
+    struct hw_device_info known = plugin->candidate->verdict->devices[index].info,
+                          now = *info;
     device_complete(plugin, &known);
-    return different_fact(&known, info);
-}
-
-bool registry_confirm(const struct plugin *plugin, const struct hw_device_info *infos,
-                      uint32_t count, char *why, size_t size)
-{
-    const struct verdict *verdict = plugin->candidate->verdict;
-    if (count != verdict->device_count) {
-        snprintf(why, size, "it has %u devices; when it was tried, it had %u",
-                 (unsigned)count, (unsigned)verdict->device_count);
-        return false;
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        const char *fact = other_fact(plugin, i, &infos[i]);
-        if (!fact)
-            continue;
-        snprintf(why, size, "the %s of its device %u has changed since it was tried", fact,
-                 (unsigned)i);
-        return false;
-    }
-    return true;
-}
-
-static bool same_withdrawn(const struct verdict *a, const struct verdict *b)
-{
-    bool same = a->withdrawn_count == b->withdrawn_count;
-    for (uint32_t i = 0; same && i < a->withdrawn_count; i++) {
-        const struct withdrawn *x = &a->withdrawn[i], *y = &b->withdrawn[i];
-        same = x->device == y->device && x->op == y->op &&
-               !memcmp(x->dtype, y->dtype, sizeof x->dtype);
-    }
-    return same;
-}
-
-const char *registry_differs(const struct plugin *plugin, const struct verdict *verdict,
-                             uint32_t index)
-{
-    struct hw_device_info info = verdict->devices[index].info;
-    device_complete(plugin, &info);
-    return other_fact(plugin, index, &info);
-}
-
-bool registry_matches(const struct plugin *plugin, const struct verdict *verdict)
-{
-    const struct verdict *before = plugin->candidate->verdict;
-    bool same = before && before->device_count == verdict->device_count &&
-                same_withdrawn(before, verdict);
-    for (uint32_t i = 0; same && i < verdict->device_count; i++)
-        same = !registry_differs(plugin, verdict, i) &&
-               !before->devices[i].fault == !verdict->devices[i].fault;
-    return same;
+    device_complete(plugin, &now);
+    return different_fact(&known, &now);
 }
 
 static void device_free(struct hw_device *device)

@@ -5,8 +5,6 @@
 
 #include "core.h"
 
-struct verdict;
-
 #define MAX_DEVICES 256 /* per plugin */
 
 /* Asks the plugin for the facts of a device and checks them. Describes the error in `why`. */
@@ -23,17 +21,10 @@ const char *different_fact(const struct hw_device_info *a, const struct hw_devic
 /* Adds a device to the plugin. */
 enum hw_status registry_add(struct plugin *plugin, int32_t index,
                             const struct hw_device_info *info);
-/* Whether the plugin, which is being bound, reports the devices that were listed from its verdict.
- * If not, says why. */
-bool registry_confirm(const struct plugin *plugin, const struct hw_device_info *infos,
-                      uint32_t count, char *why, size_t size);
-/* Whether a verdict has the same devices, and withdraws the same ops, as the verdict from which the
- * plugin's devices were listed. */
-bool registry_matches(const struct plugin *plugin, const struct verdict *verdict);
-/* The fact in which a device of a later verdict differs from the device that was listed under its
+/* The fact in which a device differs from the device that the plugin's first verdict has under this
  * index; or NULL. */
-const char *registry_differs(const struct plugin *plugin, const struct verdict *verdict,
-                             uint32_t index);
+const char *registry_differs(const struct plugin *plugin, uint32_t index,
+                             const struct hw_device_info *info);
 /* Closes and frees the devices of a plugin. */
 void registry_drop(struct plugin *plugin);
 /* "0000:3b:00.0" and "xxxxxxxx-xxxx-..."; "" if the device has none. */

@@ -86,30 +86,29 @@ static bool has_path(const struct candidate *candidate, const struct plugin *plu
 
 /* Lists the plugin in the place of its file, or at the end if the file is gone. A plugin whose bind
  * failed is not listed if its file exists: that file is examined again. */
-static bool list_plugin(struct catalog *found, struct plugin *plugin)
+static bool list_in_use(struct catalog *found, struct plugin *plugin)
 {
-    struct candidate **at = &found->candidates;
+    struct candidate **at = &found->candidates, *used;
     while (*at && !has_path(*at, plugin))
         at = &(*at)->next;
-    struct candidate *file = *at;
-    if (file && !plugin_is_alive(plugin))
+    if (*at && !plugin_is_alive(plugin))
         return true;
-    struct candidate *used = candidate_again(plugin->candidate);
-    if (!used)
+    if (!*at && !(*at = candidate_again(plugin->candidate)))
         return false;
+    used = *at;
     used->found = found;
-    used->next = file ? file->next : NULL;
-    *at = used;
-    if (file)
-        candidate_free(file);
+    used->plugin = plugin;
+    used->stage = STAGE_BIND;
+    used->passed = true;
+    memcpy(used->name, plugin->candidate->name, sizeof used->name);
     return true;
 }
 
 /* Lists all plugins, except plugins that another version has replaced. */
-static enum hw_status list_plugins(struct catalog *found)
+static enum hw_status list_all_in_use(struct catalog *found)
 {
     for (struct plugin *p = found->plugins; p; p = p->next)
-        if (plugin_named(found, p->candidate->name) == p && !list_plugin(found, p))
+        if (plugin_named(found, p->candidate->name) == p && !list_in_use(found, p))
             return fail(HW_NO_MEMORY, "out of memory for the list of plugins");
     return HW_OK;
 }
@@ -146,16 +145,8 @@ static bool same_files(const struct catalog *a, const struct catalog *b)
 
 static bool same_selection(const struct catalog *a, const struct catalog *b)
 {
-    if (a->device_count != b->device_count || a->order_count != b->order_count ||
-        a->unselected_count != b->unselected_count)
-        return false;
-    for (uint32_t i = 0; i < a->order_count; i++)
-        if (a->order[i] != b->order[i])
-            return false;
-    for (uint32_t i = 0; i < a->unselected_count; i++)
-        if (a->unselected[i].device != b->unselected[i].device)
-            return false;
-    return true;
+    return a->order_count == b->order_count &&
+           !memcmp(a->order, b->order, a->order_count * sizeof *a->order);
 }
 
 /* Keep the old catalog if nothing changed: polling must not grow memory. */
@@ -172,7 +163,7 @@ static bool is_news(const struct catalog *found)
 /* ---- searching ---- */
 
 /* Errors of the selection do not fail hw_rescan(): selected devices stay selected. */
-static enum hw_status settle(struct catalog *found, enum hw_status status)
+static enum hw_status selection_settle(struct catalog *found, enum hw_status status)
 {
     if (!status || status == HW_NO_MEMORY)
         return status;
@@ -193,29 +184,35 @@ static bool is_incomplete(const struct catalog *found)
     return incomplete;
 }
 
-static enum hw_status look(struct catalog *found)
+static enum hw_status scan_again(struct catalog *found)
 {
-    enum hw_status status = settle(found, scan(found));
+    enum hw_status status = selection_settle(found, scan(found));
     if (!status)
-        status = list_plugins(found);
+        status = list_all_in_use(found);
     if (status)
         return status;
     climb_all(found);
-    status = settle(found, select_devices(found));
+    status = selection_settle(found, select_devices(found));
     if (!status && is_incomplete(found))
         status = fail(HW_NO_MEMORY, "hw_rescan: out of memory, or of open files");
-    return status ? status : admission_apply(found);
+    if (!status)
+        status = admission_apply(found);
+    for (const struct candidate *c = found->candidates; c && !status; c = c->next)
+        if (is_revived(c))
+            status = admission_renew(c->plugin, c->verdict);
+    return status;
 }
 
 /* Makes plugins usable again whose bind had failed and whose new probe has succeeded. */
-static void revive(const struct catalog *found)
+static void revive_plugins(const struct catalog *found)
 {
     pthread_mutex_t *binding = &found->context->binding;
     for (const struct candidate *c = found->candidates; c; c = c->next) {
         if (!is_revived(c))
             continue;
         pthread_mutex_lock(binding);
-        atomic_store(&c->plugin->bind_result, NULL);
+        atomic_store(&c->plugin->latest, c);
+        atomic_store(&c->plugin->verdict, c->verdict);
         atomic_store(&c->plugin->bound, BOUND_NOT_YET);
         pthread_mutex_unlock(binding);
     }
@@ -229,16 +226,16 @@ static void say_new(const struct catalog *found)
                  found->devices[i]->info.name);
 }
 
-static enum hw_status rescan(struct hw_context *context)
+static enum hw_status catalog_renew(struct hw_context *context)
 {
     struct catalog *found = catalog_create(context);
     if (!found)
         return fail(HW_NO_MEMORY, "hw_rescan: out of memory");
-    const enum hw_status status = look(found);
+    const enum hw_status status = scan_again(found);
     const bool news = !status && is_news(found);
     if (news) {
         say_new(found);
-        revive(found);
+        revive_plugins(found);
         atomic_store_explicit(&context->found, found, memory_order_release);
     } else {
         const struct saved_message saved = message_save();
@@ -260,7 +257,7 @@ enum hw_status hw_rescan(struct hw_context *context)
                     "that the library calls meanwhile (log_fn, start_fn)");
     pthread_mutex_lock(&context->looking);
     const uint32_t before = context_opening(context->generation);
-    status = rescan(context);
+    status = catalog_renew(context);
     context_opening(before);
     pthread_mutex_unlock(&context->looking);
     return status;

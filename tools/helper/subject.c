@@ -158,7 +158,7 @@ bool subject_start(struct subject *subject)
 {
     subject_say(subject, "while it was loaded and started");
     subject->witness = witness_begin();
-    if (!climb_rest(&subject->context, subject->candidate) ||
+    if (!climb_to_list(&subject->context, subject->candidate) ||
         !is_unchanged(subject, false, "started"))
         return false;
     fill_table(subject);
