@@ -122,7 +122,7 @@ enum hw_status graph_add(struct hw_queue *queue, uint32_t op, const void *args,
 
 /* ---- calls of the application ---- */
 
-static enum hw_status call_now(struct hw_queue *queue, const struct hw_node_call *call)
+static enum hw_status node_call(struct hw_queue *queue, const struct hw_node_call *call)
 {
     void *handle = NULL;
     enum hw_status status = queue_handle(queue, "hw_queue_call", call->kind, &handle);
@@ -144,7 +144,7 @@ enum hw_status hw_queue_call(struct hw_queue *queue, const char *kind,
     REQUIRE(kind);
     REQUIRE(fn);
     if (!queue->recording) {
-        status = call_now(queue, &(struct hw_node_call){ kind, fn, user });
+        status = node_call(queue, &(struct hw_node_call){ kind, fn, user });
         return status ? status : settle_synchronous(queue);
     }
     void *handle; /* not used: asking for it refuses a kind that the device does not have */

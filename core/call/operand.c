@@ -24,8 +24,8 @@ static bool packed_fits(const struct use *use, const struct hw_tensor *t,
     return true;
 }
 
-static bool other_device(const struct use *use, const struct hw_tensor *t,
-                         char why[FAULT_SIZE])
+static bool other_device_fault(const struct use *use, const struct hw_tensor *t,
+                               char why[FAULT_SIZE])
 {
     const struct hw_device *owner = buffer_of(t->buffer)->owner;
     if (owner->context != use->device->context)
@@ -45,7 +45,7 @@ bool use_fault(const struct use *use, const struct hw_tensor *t, struct byte_ran
     if (unlikely((uint32_t)t->dtype >= HW_DTYPE_END || !(use->dtypes >> t->dtype & 1)))
         return faulty(why, "its dtype must be %s", describe_dtypes(use->dtypes, names));
     if (unlikely(t->buffer && t->buffer->device != use->impl))
-        return other_device(use, t, why);
+        return other_device_fault(use, t, why);
     if (unlikely(t->buffer && use->writes && !use->fills &&
                  t->buffer->flags & HW_BUFFER_READ_ONLY))
         return faulty(why, "it is an output, but its buffer is read-only");

@@ -21,8 +21,8 @@
 /* ---- the call ---- */
 
 /* Counts a call that the plugin took, or handles the error. */
-static inline enum hw_status finish(struct hw_queue *queue, uint32_t op, const void *args,
-                                    int32_t answer)
+static inline enum hw_status call_finish(struct hw_queue *queue, uint32_t op,
+                                         const void *args, int32_t answer)
 {
     if (unlikely(answer))
         return submit_failed(queue, op, args, answer);
@@ -31,15 +31,15 @@ static inline enum hw_status finish(struct hw_queue *queue, uint32_t op, const v
 }
 
 /* Submits a call that is like the remembered one. */
-HOT enum hw_status take(struct hw_queue *queue, const struct seen_call *seen,
-                        const void *args)
+HOT enum hw_status seen_take(struct hw_queue *queue, const struct seen_call *seen,
+                             const void *args)
 {
     const uint32_t op = seen->op;
     queue->args = args;
     const int32_t answer = likely(seen->plan != NULL)
                                ? queue->plan_launch(queue->impl, seen->plan, args)
                                : op_rows[op].call(queue, args);
-    return finish(queue, op, queue->args, answer);
+    return call_finish(queue, op, queue->args, answer);
 }
 
 /* ---- the full check ---- */
@@ -51,8 +51,8 @@ static enum hw_status submit_first(struct hw_queue *queue, const void *args,
     const struct seen_call *seen = NULL;
     if (plugin_has(queue->device->plugin, check->op)) /* otherwise a transfer may copy */
         seen = seen_add(queue, args, check);
-    return seen ? take(queue, seen, args)
-                : finish(queue, check->op, args, op_rows[check->op].call(queue, args));
+    return seen ? seen_take(queue, seen, args)
+                : call_finish(queue, check->op, args, op_rows[check->op].call(queue, args));
 }
 
 enum hw_status submit_whole(struct hw_queue *queue, uint32_t op, const void *args)
@@ -96,7 +96,7 @@ static submit_any *checked_for(uint32_t op)
 
 /* ---- the quick look ---- */
 
-static inline bool usable(const struct hw_queue *queue)
+static inline bool queue_usable(const struct hw_queue *queue)
 {
     return !forked(atomic_load_explicit(&queue->generation, memory_order_relaxed)) &&
            !atomic_load_explicit(&queue->device->lost, memory_order_relaxed);
@@ -115,11 +115,11 @@ static __attribute__((noinline)) enum hw_status
 submit_unlike(struct hw_queue *queue, uint32_t op, const void *args, size_t size)
 {
     const struct op_row *row = &op_rows[op];
-    if (can_look(args, size, row->size) && usable(queue))
+    if (can_look(args, size, row->size) && queue_usable(queue))
         for (struct seen_call *seen = seen_first(queue, op, args); seen; seen = seen->next)
             if (seen->op == op && is_like(queue, seen, args, row)) {
                 seen_put_first(queue, seen);
-                return take(queue, seen, args);
+                return seen_take(queue, seen, args);
             }
     return checked_for(op)(queue, op, args, size);
 }
@@ -129,12 +129,12 @@ static __attribute__((noinline)) enum hw_status
 submit_moved(struct hw_queue *queue, struct seen_call *seen, const void *args)
 {
     const struct op_row *row = &op_rows[seen->op];
-    /* Read before usable(): a device that is lost afterwards has another stamp. */
+    /* Read before queue_usable(): a device that is lost afterwards has another stamp. */
     const uint64_t stamp = stamp_of(queue, memory_order_acquire);
-    if (unlikely(!usable(queue)) || unlikely(!is_like(queue, seen, args, row)))
+    if (unlikely(!queue_usable(queue)) || unlikely(!is_like(queue, seen, args, row)))
         return submit_unlike(queue, seen->op, args, row->size);
     seen_update(seen, args, stamp);
-    return take(queue, seen, args);
+    return seen_take(queue, seen, args);
 }
 
 static enum hw_status submit_seen(struct hw_queue *queue, uint32_t op, const void *args,
@@ -147,7 +147,7 @@ static enum hw_status submit_seen(struct hw_queue *queue, uint32_t op, const voi
         return submit_unlike(queue, op, args, size);
     return likely(stamp_of(queue, memory_order_relaxed) == seen->stamp) &&
                    likely(same_call(seen, args, row))
-               ? take(queue, seen, args)
+               ? seen_take(queue, seen, args)
                : submit_moved(queue, seen, args);
 }
 

@@ -11,8 +11,8 @@
 
 #include <string.h>
 
-static enum hw_status pack(struct hw_queue *queue, const struct hw_tensor *weights,
-                           struct hw_tensor *packed)
+static enum hw_status tensor_pack(struct hw_queue *queue, const struct hw_tensor *weights,
+                                  struct hw_tensor *packed)
 {
     struct hw_device *device = queue->device;
     struct buffer *buffer;
@@ -63,5 +63,5 @@ enum hw_status hw_tensor_pack(struct hw_queue *queue, const struct hw_tensor *we
         return fail(HW_INVALID, "hw_tensor_pack: the queue is recording a graph");
     status = check_tensor(queue, "hw_tensor_pack", 0, &given, false);
     cost_route_other_work(queue);
-    return status ? status : pack(queue, &given, packed);
+    return status ? status : tensor_pack(queue, &given, packed);
 }
