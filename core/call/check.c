@@ -592,7 +592,6 @@ static bool check_operand(struct check *check, uint32_t i)
     const uint32_t rule = rules[check->op].operand[i],
                    like = rule & FIRST_TYPE ? 1u << first->dtype : 0;
     const struct use use = { .device = check->device,
-                             .impl = check->impl,
                              .dtypes = (rule & ANY_DTYPE) | like,
                              .reads_packed = operand->role == HW_ROLE_WEIGHT,
                              .writes = role_writes(operand->role),

@@ -19,7 +19,6 @@ enum trait {
 /* A check in progress. */
 struct check {
     struct hw_device *device; /* the device that the buffers must belong to */
-    void *impl;
     uint32_t op;
     uint32_t traits;
     const void *args; /* the op's struct */

@@ -11,7 +11,7 @@ static bool packed_fits(const struct use *use, const struct hw_tensor *t,
                         struct byte_range *where)
 {
     const struct hw_buffer *buffer = t->buffer;
-    if (!use->reads_packed || !buffer || buffer->device != use->impl ||
+    if (!use->reads_packed || !buffer || buffer->device != use->device->impl ||
         (t->reserved[0] | t->reserved[1] | t->reserved[2]))
         return false;
     const struct hw_tensor *made = &buffer_of(buffer)->packed;
@@ -44,7 +44,7 @@ bool use_fault(const struct use *use, const struct hw_tensor *t, struct byte_ran
         return true;
     if (unlikely((uint32_t)t->dtype >= HW_DTYPE_END || !(use->dtypes >> t->dtype & 1)))
         return faulty(why, "its dtype must be %s", describe_dtypes(use->dtypes, names));
-    if (unlikely(t->buffer && t->buffer->device != use->impl))
+    if (unlikely(t->buffer && t->buffer->device != use->device->impl))
         return other_device_fault(use, t, why);
     if (unlikely(t->buffer && use->writes && !use->fills &&
                  t->buffer->flags & HW_BUFFER_READ_ONLY))

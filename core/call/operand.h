@@ -9,7 +9,6 @@
 /* A device's use of a tensor. */
 struct use {
     const struct hw_device *device;
-    void *impl;      /* the plugin's device */
     uint32_t dtypes; /* that it may have: see memory/dtype.h */
     bool reads_packed;
     bool writes;

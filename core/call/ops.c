@@ -57,10 +57,7 @@ static enum hw_status submit_first(struct hw_queue *queue, const void *args,
 
 enum hw_status submit_whole(struct hw_queue *queue, uint32_t op, const void *args)
 {
-    struct check check = { .device = queue->device,
-                           .impl = queue->device_impl,
-                           .op = op,
-                           .traits = TRAIT_ALWAYS };
+    struct check check = { .device = queue->device, .op = op, .traits = TRAIT_ALWAYS };
     const enum hw_status status = check_call(args, &check);
     if (status)
         return status;

@@ -16,7 +16,6 @@ enum hw_status check_tensor(struct hw_queue *queue, const char *name, uint32_t i
                             const struct hw_tensor *t, bool writes)
 {
     const struct use use = { .device = queue->device,
-                             .impl = queue->device_impl,
                              .dtypes = ANY_DTYPE,
                              .reads_packed = !writes,
                              .writes = writes };

@@ -194,9 +194,7 @@ static enum hw_status copy_by_peer(struct hw_queue *queue, const struct hw_tenso
 static enum hw_status check_here(const struct hw_queue *queue, const struct hw_copy *op,
                                  bool *empty)
 {
-    struct check check = { .device = queue->device,
-                           .impl = queue->device_impl,
-                           .op = HW_OP_COPY };
+    struct check check = { .device = queue->device, .op = HW_OP_COPY };
     const enum hw_status status = check_call(op, &check);
     *empty = check.traits & TRAIT_EMPTY;
     return status;

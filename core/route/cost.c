@@ -293,7 +293,7 @@ enum hw_status hw_queue_route(struct hw_queue *queue, uint32_t op, const void *a
     if ((status = check_size(__func__, "info", info, 2 * sizeof(uint32_t))) ||
         (status = args_resize(op, &args, size, &copy)))
         return status;
-    struct check check = { .device = queue->device, .impl = queue->device_impl, .op = op };
+    struct check check = { .device = queue->device, .op = op };
     if ((status = check_call(args, &check)))
         return status;
     struct hw_route_info now = cost_of(op, args);

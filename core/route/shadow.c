@@ -114,7 +114,7 @@ static enum hw_status submit_plain(struct hw_queue *queue, uint32_t op, const vo
 /* Whether the call can be compared: it is valid and computes something on this device. */
 static bool can_compare(struct hw_queue *queue, uint32_t op, const void *args)
 {
-    struct check check = { .device = queue->device, .impl = queue->device_impl, .op = op };
+    struct check check = { .device = queue->device, .op = op };
     return !check_call(args, &check) && !(check.traits & TRAIT_EMPTY);
 }
 

@@ -169,7 +169,7 @@ enum hw_status hw_device_supports(struct hw_device *device, uint32_t op, const v
     if ((status = device_usable(device)) || (status = device_wake(device)) ||
         (status = args_resize(op, &args, size, &copy)))
         return status;
-    struct check check = { .device = device, .impl = device->impl, .op = op };
+    struct check check = { .device = device, .op = op };
     if ((status = check_call(args, &check)))
         return status;
     /* Empty operands need no work, but the plugin must have the op. */
