@@ -13,6 +13,7 @@
 
 #include "base/platform.h"
 #include "base/text.h"
+#include "cache/depends.h"
 #include "load/loaded.h"
 
 #include <dlfcn.h>
@@ -27,18 +28,6 @@
 
 /* ---- identity of files ---- */
 
-static bool same_time(const struct timespec *a, const struct timespec *b)
-{
-    return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
-}
-
-/* Whether it is the same file with the same contents. */
-static bool same_file(const struct stat *a, const struct stat *b)
-{
-    return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
-           same_time(&a->st_mtim, &b->st_mtim);
-}
-
 /* Checks that the path still leads to the checked file. Only root and the user can have changed the
  * path (trust.c), but they do so when they install software. A file that was moved away and back
  * has another time of change. */
@@ -48,67 +37,42 @@ static bool is_still(struct candidate *candidate, const struct stat *checked)
     if (stat(candidate->real, &named))
         return stop(candidate, is_shortage(errno) ? REASON_NO_MEMORY : REASON_CHANGED_FILE,
                     "%s: %s", candidate->real, strerror(errno));
-    return (same_file(checked, &named) && same_time(&checked->st_ctim, &named.st_ctim)) ||
+    return strcmp(identity_of(checked).text, identity_of(&named).text) == 0 ||
            stop(candidate, REASON_CHANGED_FILE, NULL);
 }
 
 /* ---- loaded libraries, which are never unloaded ---- */
 
-struct loaded {
-    struct loaded *next;
-    void *library;
+struct code {
+    struct code *next;
+    void *handle; /* from dlopen() */
     struct stat file;
-    char *name;       /* its path */
-    char *first_name; /* its first name in the system's loader; NULL: the path */
-    bool other;       /* it may be the code of another file that was at the path */
+    char *path;
+    bool renamed; /* it was loaded by a name of its descriptor */
+    bool other;   /* it may be the code of another file that was at the path */
 };
 
-static struct loaded *_Atomic all;
+static struct code *_Atomic all_code;
 
 /* The library that was loaded from this file, even if its contents have changed, or else from this
  * path; or NULL. */
-static const struct loaded *find(const char *path, const struct stat *file)
+static const struct code *code_find(const char *path, const struct stat *file)
 {
-    const struct loaded *first = atomic_load(&all), *at = first;
-    while (at && (at->file.st_dev != file->st_dev || at->file.st_ino != file->st_ino))
-        at = at->next;
-    if (at)
-        return at;
-    for (at = first; at && strcmp(at->name, path) != 0;)
-        at = at->next;
-    return at;
-}
-
-static void keep(struct loaded *entry)
-{
-    entry->next = atomic_load(&all);
-    while (!atomic_compare_exchange_weak(&all, &entry->next, entry))
-        ;
-}
-
-static struct loaded *loaded_new(struct candidate *candidate, const struct stat *file)
-{
-    struct loaded *entry = calloc(1, sizeof *entry);
-    if (!entry || !(entry->name = strdup(candidate->real))) {
-        free(entry);
-        stop(candidate, REASON_NO_MEMORY, NULL);
-        return NULL;
+    const struct code *by_path = NULL;
+    for (const struct code *at = atomic_load(&all_code); at; at = at->next) {
+        if (same_inode(&at->file, file))
+            return at;
+        if (!by_path && strcmp(at->path, path) == 0)
+            by_path = at;
     }
-    entry->file = *file;
-    return entry;
-}
-
-static void loaded_free(struct loaded *entry)
-{
-    free(entry->name);
-    free(entry);
+    return by_path;
 }
 
 /* ---- the name for the system's loader ---- */
 
 enum { NAME_BYTES = 480 }; /* three for each bit of device and inode, plus the rest */
 
-static size_t spell(char *text, uint64_t number)
+static size_t spell_number(char *text, uint64_t number)
 {
     size_t length = 0;
     for (int bit = 0; bit < 64; bit++) {
@@ -126,8 +90,8 @@ static size_t spell(char *text, uint64_t number)
 static void name_descriptor(char *name, int fd, const struct stat *file)
 {
     size_t length = (size_t)snprintf(name, NAME_BYTES, "/proc/%ld/fd/", (long)getpid());
-    length += spell(name + length, (uint64_t)file->st_dev);
-    length += spell(name + length, (uint64_t)file->st_ino);
+    length += spell_number(name + length, (uint64_t)file->st_dev);
+    length += spell_number(name + length, (uint64_t)file->st_ino);
     snprintf(name + length, NAME_BYTES - length, "%d", fd);
 }
 
@@ -142,16 +106,14 @@ static bool has_name(const struct candidate *candidate, const struct stat *check
 
 /* Replaces the library's name by its path, unless the process had the library before and so by
  * another name. Other threads may read the name at the same time. */
-static void rename_library(struct loaded *entry, const char *name)
+static void code_rename(struct code *code, const char *name)
 {
     struct link_map *map;
-    if (dlinfo(entry->library, RTLD_DI_LINKMAP, &map))
+    if (dlinfo(code->handle, RTLD_DI_LINKMAP, &map) ||
+        strcmp(__atomic_load_n(&map->l_name, __ATOMIC_ACQUIRE), name) != 0)
         return;
-    char *now = __atomic_load_n(&map->l_name, __ATOMIC_ACQUIRE);
-    if (strcmp(now, name) != 0)
-        return;
-    entry->first_name = now;
-    __atomic_store_n(&map->l_name, entry->name, __ATOMIC_RELEASE);
+    __atomic_store_n(&map->l_name, code->path, __ATOMIC_RELEASE);
+    code->renamed = true;
 }
 
 /* ---- loading ---- */
@@ -204,66 +166,44 @@ static bool load_failed(struct candidate *candidate, const char *name)
     return false;
 }
 
-/* Stops the candidate for good: the other code stays in the process. */
-static bool is_another(struct candidate *candidate, const char *message)
-{
-    stop(candidate, REASON_CHANGED_FILE, "%s", message);
-    set_remedy(candidate, "Restart the program");
-    return false;
-}
-
-/* Like is_still(), after loading: the code now stays in the process. */
-static bool is_still_loaded(struct candidate *candidate, const struct stat *checked)
-{
-    if (is_still(candidate, checked))
-        return true;
-    if (candidate->reason == REASON_CHANGED_FILE)
-        set_remedy(candidate, "Restart the program");
-    return false;
-}
-
-static bool load_entry(struct candidate *candidate, struct loaded *entry)
+static bool code_open(struct candidate *candidate, struct code *code)
 {
     char descriptor[NAME_BYTES];
-    const bool named = has_name(candidate, &entry->file, descriptor);
+    const bool named = has_name(candidate, &code->file, descriptor);
     const char *name = named ? descriptor : candidate->real;
-    entry->library = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    if (!entry->library)
+    code->handle = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (!code->handle)
         return load_failed(candidate, name);
     if (named)
-        rename_library(entry, name);
+        code_rename(code, name);
     return true;
 }
 
-static const struct loaded *load_new(struct candidate *candidate, const struct stat *file)
+/* If the path leads to another file by now, the code stays in the process all the same. */
+static void *code_load(struct candidate *candidate, const struct stat *file)
 {
-    struct loaded *entry = loaded_new(candidate, file);
-    if (!entry)
-        return NULL;
-    if (!load_entry(candidate, entry)) {
-        loaded_free(entry);
+    struct code *code = calloc(1, sizeof *code);
+    if (!code || !(code->path = strdup(candidate->real)))
+        stop(candidate, REASON_NO_MEMORY, NULL);
+    else
+        code->file = *file;
+    if (candidate->reason || !code_open(candidate, code)) {
+        free(code ? code->path : NULL);
+        free(code);
         return NULL;
     }
-    const bool still = is_still_loaded(candidate, file);
-    entry->other = candidate->reason == REASON_CHANGED_FILE && !entry->first_name;
-    keep(entry);
-    return still ? entry : NULL;
+    const bool still = is_still(candidate, file);
+    if (candidate->reason == REASON_CHANGED_FILE) {
+        set_remedy(candidate, "Restart the program");
+        code->other = !code->renamed;
+    }
+    code->next = atomic_load(&all_code);
+    while (!atomic_compare_exchange_weak(&all_code, &code->next, code))
+        ;
+    return still ? code->handle : NULL;
 }
 
 /* A plugin is loaded once and stays loaded: a new version of it needs a new process. */
-static const struct loaded *load_or_find(struct candidate *candidate,
-                                         const struct stat *file)
-{
-    const struct loaded *before = find(candidate->real, file);
-    if (!before)
-        return load_new(candidate, file);
-    if (same_file(&before->file, file) && !before->other)
-        return before;
-    is_another(candidate,
-               "the process still has the code of an earlier version of the file");
-    return NULL;
-}
-
 void *library_load(struct candidate *candidate)
 {
     struct stat checked;
@@ -274,8 +214,15 @@ void *library_load(struct candidate *candidate)
     }
     if (!is_still(candidate, &checked))
         return NULL;
-    const struct loaded *entry = load_or_find(candidate, &checked);
-    return entry ? entry->library : NULL;
+    const struct code *before = code_find(candidate->real, &checked);
+    if (!before)
+        return code_load(candidate, &checked);
+    if (same_file(&before->file, &checked) && !before->other)
+        return before->handle;
+    stop(candidate, REASON_CHANGED_FILE,
+         "the process still has the code of an earlier version of the file");
+    set_remedy(candidate, "Restart the program");
+    return NULL;
 }
 
 static int has_code(struct dl_phdr_info *info, size_t size, void *address)

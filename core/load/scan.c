@@ -138,8 +138,8 @@ bool first_of_name(struct hw_context *context, struct candidate *candidate)
     (void)context;
     for (struct candidate *other = candidate->found->candidates; other != candidate;
          other = other->next) {
-        if (candidate->inode && other->inode == candidate->inode &&
-            other->device == candidate->device && was_tried(other))
+        if (candidate->look.st_ino && same_inode(&candidate->look, &other->look) &&
+            was_tried(other))
             return stop(candidate, REASON_SHADOWED, "the same file as %s", other->path);
         if (!candidate->name[0] || strcmp(other->name, candidate->name) != 0)
             continue;
@@ -151,41 +151,22 @@ bool first_of_name(struct hw_context *context, struct candidate *candidate)
            stop(candidate, REASON_SHADOWED, "%s is in use", used->candidate->path);
 }
 
-/* Returns NULL if memory runs out. */
-static struct candidate *candidate_create(struct catalog *found, const char *directory,
-                                          const char *file, bool explicit_file)
-{
-    struct candidate *candidate = calloc(1, sizeof *candidate);
-    if (!candidate)
-        return NULL;
-    uint64_t start = microseconds_now();
-    candidate->found = found;
-    candidate->fd = candidate->probe_lock = candidate->bind_lock = -1;
-    candidate->explicit_file = explicit_file;
-    candidate->path = *directory ? text_format("%s/%s", directory, file) : strdup(file);
-    const char *slash = candidate->path ? strrchr(candidate->path, '/') : NULL;
-    candidate->file = candidate->path ? strdup(slash ? slash + 1 : candidate->path) : NULL;
-    if (!candidate->file) {
-        candidate_free(candidate);
-        return NULL;
-    }
-    read_name(candidate);
-    candidate_look(candidate);
-    candidate->microseconds[STAGE_LIST] = microseconds_now() - start;
-    return candidate;
-}
-
 /* Leaves out a misnamed link to a file that is already listed, such as ldconfig creates. */
 static enum hw_status add_candidate(struct catalog *found, const char *directory,
                                     const char *file, bool explicit_file)
 {
-    struct candidate *candidate = candidate_create(found, directory, file, explicit_file);
+    const uint64_t start = microseconds_now();
+    struct candidate *candidate = candidate_new(
+        *directory ? text_format("%s/%s", directory, file) : strdup(file), explicit_file);
     if (!candidate)
         return fail(HW_NO_MEMORY, "out of memory for the list of plugins");
+    candidate->found = found;
+    read_name(candidate);
+    candidate->microseconds[STAGE_LIST] = microseconds_now() - start;
     struct candidate **end = &found->candidates;
     for (; *end; end = &(*end)->next)
-        if (!is_plugin_name(candidate->file) && candidate->reason && candidate->inode &&
-            (*end)->inode == candidate->inode && (*end)->device == candidate->device) {
+        if (!is_plugin_name(candidate->file) && candidate->reason &&
+            candidate->look.st_ino && same_inode(&candidate->look, &(*end)->look)) {
             candidate_free(candidate);
             return HW_OK;
         }
@@ -222,16 +203,12 @@ static int compare_names(const struct dirent **a, const struct dirent **b)
 /* Whether the directory was already searched, under this or another path. */
 static bool is_searched(const struct catalog *found, struct directory *directory)
 {
-    struct stat info;
-    if (stat(directory->path, &info))
+    const struct directory *other = found->directories;
+    if (stat(directory->path, &directory->look))
         return false;
-    directory->device = info.st_dev;
-    directory->inode = info.st_ino;
-    for (const struct directory *other = found->directories; other != directory;
-         other = other->next)
-        if (other->inode == info.st_ino && other->device == info.st_dev)
-            return true;
-    return false;
+    while (other != directory && !same_inode(&other->look, &directory->look))
+        other = other->next;
+    return other != directory;
 }
 
 static enum hw_status cannot_scan(struct catalog *found, struct directory *directory,

@@ -11,8 +11,7 @@ struct directory {
     char *path;
     char *source; /* "built-in", or the setting that named it */
     char *state;  /* "read", or why it was not read */
-    dev_t device;
-    ino_t inode;
+    struct stat look;
 };
 
 /* Adds the candidates of all search directories. */

@@ -114,20 +114,20 @@ bool is_broken(const struct candidate *candidate)
 
 void candidate_look(struct candidate *candidate)
 {
-    struct stat info;
-    if (stat(candidate->path, &info))
-        return;
-    candidate->device = info.st_dev;
-    candidate->inode = info.st_ino;
-    candidate->size = info.st_size;
-    candidate->written = info.st_mtim;
+    if (stat(candidate->path, &candidate->look))
+        candidate->look = (struct stat){ .st_ino = 0 };
 }
 
-bool candidate_same(const struct candidate *a, const struct candidate *b)
+bool same_inode(const struct stat *a, const struct stat *b)
 {
-    return a->inode == b->inode && a->device == b->device && a->size == b->size &&
-           a->written.tv_sec == b->written.tv_sec &&
-           a->written.tv_nsec == b->written.tv_nsec;
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+bool same_file(const struct stat *a, const struct stat *b)
+{
+    return same_inode(a, b) && a->st_size == b->st_size &&
+           a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
+           a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
 static void left_out_free_one(struct left_out *one)
@@ -177,7 +177,6 @@ void candidate_free(struct candidate *candidate)
     candidate_close(candidate);
     free(candidate->path);
     free(candidate->real);
-    free(candidate->file);
     free(candidate->message);
     free(candidate->remedy);
     free(candidate->manifest);
@@ -189,21 +188,28 @@ void candidate_free(struct candidate *candidate)
     free(candidate);
 }
 
+struct candidate *candidate_new(char *path, bool explicit_file)
+{
+    struct candidate *candidate = path ? calloc(1, sizeof *candidate) : NULL;
+    if (!candidate) {
+        free(path);
+        return NULL;
+    }
+    const char *slash = strrchr(path, '/');
+    candidate->fd = candidate->probe_lock = candidate->bind_lock = -1;
+    candidate->path = path;
+    candidate->file = slash ? slash + 1 : path;
+    candidate->explicit_file = explicit_file;
+    candidate_look(candidate);
+    return candidate;
+}
+
 struct candidate *candidate_again(const struct candidate *listed)
 {
-    struct candidate *again = calloc(1, sizeof *again);
-    if (!again)
-        return NULL;
-    again->fd = again->probe_lock = again->bind_lock = -1;
-    again->path = strdup(listed->path);
-    again->file = strdup(listed->file);
-    memcpy(again->name, listed->name, sizeof again->name);
-    again->explicit_file = listed->explicit_file;
-    again->plugin = listed->plugin;
-    if (again->path && again->file) {
-        candidate_look(again);
-        return again;
+    struct candidate *again = candidate_new(strdup(listed->path), listed->explicit_file);
+    if (again) {
+        memcpy(again->name, listed->name, sizeof again->name);
+        again->plugin = listed->plugin;
     }
-    candidate_free(again);
-    return NULL;
+    return again;
 }

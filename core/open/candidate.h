@@ -6,8 +6,7 @@
 #include "core.h"
 #include "object/manifest.h"
 
-#include <sys/types.h>
-#include <time.h>
+#include <sys/stat.h>
 
 #define STAGES(X)                                                                          \
     X(LIST, "list")                                                                        \
@@ -56,17 +55,14 @@ void left_out_free(struct left_out *list, uint32_t count);
 /* A file that may be a plugin. */
 struct candidate {
     struct candidate *next;
-    struct catalog *found; /* the catalog that it belongs to */
-    char *path;            /* as it was found */
-    char *real;            /* absolute and without links; set by the stage trust */
-    char *file;            /* the last part of path */
-    char name[NAME_SIZE];  /* of the backend, by the file's name or the manifest */
-    bool explicit_file;    /* named by the settings, not found in a directory */
-    int fd;                /* open from trust to bind; -1 otherwise */
-    dev_t device;          /* this and the next three: set by candidate_look() */
-    ino_t inode;
-    off_t size;
-    struct timespec written;
+    struct catalog *found;     /* the catalog that it belongs to */
+    char *path;                /* as it was found */
+    char *real;                /* absolute and without links; set by the stage trust */
+    const char *file;          /* the last part of path */
+    char name[NAME_SIZE];      /* of the backend, by the file's name or the manifest */
+    bool explicit_file;        /* named by the settings, not found in a directory */
+    int fd;                    /* open from trust to bind; -1 otherwise */
+    struct stat look;          /* of the file, when candidate_look() was called; or zeros */
     struct manifest *manifest; /* NULL until preflight has read it */
     char *key;                 /* cache/key.h; NULL: its verdict cannot be kept */
     bool beside;               /* it may search for libraries beside itself */
@@ -131,10 +127,14 @@ bool is_broken(const struct candidate *candidate);
 /* Closes the file. */
 void candidate_close(struct candidate *candidate);
 
-/* candidate_look() notes the identity of the file at this moment; candidate_same() compares two. */
+/* Looks at the file; candidate->look.st_ino is 0 if there is none. */
 void candidate_look(struct candidate *candidate);
-bool candidate_same(const struct candidate *a, const struct candidate *b);
+/* Whether it is the same file; and, for same_file(), with the same contents. */
+bool same_inode(const struct stat *a, const struct stat *b);
+bool same_file(const struct stat *a, const struct stat *b);
 
+/* Takes the path, which is NULL if memory has run out. NULL if memory runs out. */
+struct candidate *candidate_new(char *path, bool explicit_file);
 /* Makes a new candidate for the same file. The old one does not change, because other threads read
  * it. NULL if memory runs out. */
 struct candidate *candidate_again(const struct candidate *listed);

@@ -224,8 +224,8 @@ static void put_kept(struct json *json, const struct candidate *examined)
 {
     struct candidate now = { .path = examined->path };
     candidate_look(&now);
-    const char *kept = !now.inode ? "its file is gone"
-                       : !candidate_same(&now, examined)
+    const char *kept = !now.look.st_ino ? "its file is gone"
+                       : !same_file(&now.look, &examined->look)
                            ? "its file has changed since it was examined"
                            : NULL;
     json_string(json, "kept", examined->plugin ? kept : NULL);

@@ -82,7 +82,7 @@ void begin(struct world *w)
     make_directory(lair("plugins-%d", number));
     put_plugin(lair("plugins-%d", number), "good");
     w->candidate.path = strdup(lair("plugins-%d/hw_good.so", number));
-    w->candidate.file = strdup("hw_good.so");
+    w->candidate.file = "hw_good.so";
     clock_time = 1000000;
     told = 0;
     look(w);
@@ -94,7 +94,6 @@ void end(struct world *w)
         free(w->context.settings.value[i].text);
     close(w->candidate.fd);
     free(w->candidate.path);
-    free(w->candidate.file);
     free(w->candidate.real);
     free(w->candidate.key);
     free(w->candidate.manifest);
