@@ -27,6 +27,7 @@
 
 /* For each processor. Most plugins wait for their driver, and one that hangs holds up no other. */
 #define PLUGINS_AT_ONCE 4
+#define JOBS            64 /* at most, with any number of processors */
 
 /* A second. The library looks whether hw-probe was stopped, for instance by the plugin. */
 #define LOOKS 10
@@ -55,12 +56,8 @@ struct jobs {
     struct hw_context *context;
     char *program;           /* the path of the helper */
     const struct only *only; /* the only form to test; NULL: the whole admission test */
-    struct candidate *const *list;
-    size_t count, next; /* of the list */
-    struct job *running;
-    const struct process **processes; /* of those that run */
-    size_t running_count;
-    size_t most; /* of those that run */
+    struct job running[JOBS];
+    size_t count; /* of those that run */
     uint64_t looked;
 };
 
@@ -151,7 +148,7 @@ static void job_start(struct jobs *jobs, struct candidate *candidate)
         stop(candidate, is_shortage(error) ? REASON_NO_MEMORY : REASON_NO_HELPER,
              "%s cannot be started: %s", jobs->program, strerror(error));
     else
-        jobs->running[jobs->running_count++] = job;
+        jobs->running[jobs->count++] = job;
     probe_command_free(command);
 }
 
@@ -236,7 +233,7 @@ static void job_finish(struct jobs *jobs, size_t index, bool late)
                  job->candidate->path);
     free(job->reply);
     job->candidate->microseconds[STAGE_PROBE] += microseconds_now() - job->start;
-    jobs->running[index] = jobs->running[--jobs->running_count];
+    jobs->running[index] = jobs->running[--jobs->count];
 }
 
 /* ---- waiting ---- */
@@ -286,13 +283,14 @@ static bool is_stopped(const struct jobs *jobs, struct job *job)
 
 static void wait_for_some(struct jobs *jobs)
 {
-    for (size_t i = 0; i < jobs->running_count; i++)
-        jobs->processes[i] = &jobs->running[i].process;
-    process_wait(jobs->processes, jobs->running_count, 1000000 / LOOKS);
+    const struct process *processes[JOBS];
+    for (size_t i = 0; i < jobs->count; i++)
+        processes[i] = &jobs->running[i].process;
+    process_wait(processes, jobs->count, 1000000 / LOOKS);
     const bool look = microseconds_now() - jobs->looked >= 1000000 / LOOKS;
     if (look)
         jobs->looked = microseconds_now();
-    for (size_t i = jobs->running_count; i-- > 0;) {
+    for (size_t i = jobs->count; i-- > 0;) {
         struct job *job = &jobs->running[i];
         const bool open = job_read(job), late = open && look && is_stopped(jobs, job);
         if (!open || late)
@@ -325,46 +323,23 @@ char *helper_path(const struct hw_context *context, const char *name, const char
     return real;
 }
 
-static void stop_all(const struct jobs *jobs, const struct distrust *why)
+void probe_all(struct hw_context *context, struct candidate *const list[], size_t count,
+               const struct only *only)
 {
-    for (size_t i = 0; i < jobs->count; i++)
-        stop(jobs->list[i], why->reason, "%s", why->message);
-}
-
-static void run_all(struct jobs *jobs)
-{
-    struct distrust why = { REASON_NO_MEMORY, "out of memory" };
+    struct jobs jobs = { .context = context, .only = only };
+    struct distrust why;
     const unsigned processors = usable_processors();
-    jobs->most = PLUGINS_AT_ONCE * (processors ? processors : 1);
-    jobs->running = calloc(jobs->most, sizeof *jobs->running);
-    jobs->processes = calloc(jobs->most, sizeof *jobs->processes);
-    if (jobs->running && jobs->processes &&
-        (jobs->program = helper_path(jobs->context, "hw-probe", "tries plugins", &why))) {
-        while (jobs->next < jobs->count || jobs->running_count)
-            if (jobs->next < jobs->count && jobs->running_count < jobs->most)
-                job_start(jobs, jobs->list[jobs->next++]);
-            else
-                wait_for_some(jobs);
-    } else {
-        stop_all(jobs, &why);
-    }
-    free(jobs->running);
-    free(jobs->processes);
-    free(jobs->program);
-}
-
-void probe_all(struct hw_context *context, struct candidate *const list[], size_t count)
-{
-    struct jobs jobs = { .context = context, .list = list, .count = count };
-    if (count)
-        run_all(&jobs);
-}
-
-void probe_form(struct hw_context *context, struct candidate *candidate,
-                const struct only *only)
-{
-    struct jobs jobs = { .context = context, .only = only, .list = &candidate, .count = 1 };
-    run_all(&jobs);
+    const size_t most = PLUGINS_AT_ONCE * (processors ? processors : 1);
+    size_t next = 0;
+    if (count && !(jobs.program = helper_path(context, "hw-probe", "tries plugins", &why)))
+        for (; next < count; next++)
+            stop(list[next], why.reason, "%s", why.message);
+    while (next < count || jobs.count)
+        if (next < count && jobs.count < JOBS && jobs.count < most)
+            job_start(&jobs, list[next++]);
+        else
+            wait_for_some(&jobs);
+    free(jobs.program);
 }
 
 /* ---- hw-worker, which the proxy of worker mode starts ---- */

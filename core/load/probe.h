@@ -44,11 +44,10 @@ extern const char probe_other[8];
  * bytes are not a verdict. */
 bool probe_accept(struct candidate *candidate, const unsigned char *bytes, size_t size);
 
-/* Gives each candidate a verdict, or stops it. A few run at once for each processor. */
-void probe_all(struct hw_context *context, struct candidate *const list[], size_t count);
-/* Probes one candidate and tests only this form. */
-void probe_form(struct hw_context *context, struct candidate *candidate,
-                const struct only *only);
+/* Gives each candidate a verdict, or stops it. A few run at once for each processor. Tests only
+ * this form, if `only` is not NULL. */
+void probe_all(struct hw_context *context, struct candidate *const list[], size_t count,
+               const struct only *only);
 
 /* A helper must be as trustworthy as a plugin, because it runs as well. Returns the path of the
  * helper, which the caller frees; or NULL, with a message in `why`. `task`: "tries plugins". */

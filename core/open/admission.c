@@ -198,7 +198,7 @@ static const struct verdict *form_try(struct hw_device *device, struct candidate
         return NULL;
     candidate->stage = STAGE_PROBE;
     say_testing(device);
-    probe_form(device->context, candidate, only);
+    probe_all(device->context, &candidate, 1, only);
     return !candidate->reason && is_about(candidate, only->device) ? candidate->verdict
                                                                    : NULL;
 }

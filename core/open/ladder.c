@@ -199,7 +199,7 @@ static void try_all(struct hw_context *context, struct candidate **list, size_t 
             probe_unlock(list[i]);
         else
             list[unknown++] = list[i];
-    probe_all(context, list, unknown);
+    probe_all(context, list, unknown, NULL);
     for (size_t i = 0; i < unknown; i++) {
         cache_load_dates(context, list[i]);
         probe_unlock(list[i]);
