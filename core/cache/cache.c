@@ -85,7 +85,7 @@ static bool is_ours(const struct stat *file)
 
 /* The path of the directory, which the caller frees. NULL: there is no cache. A process with
  * elevated rights uses no cache, because its user could have written it. */
-static char *place_of(const struct hw_context *context, const struct candidate *candidate)
+static char *place_path(const struct hw_context *context, const struct candidate *candidate)
 {
     const char *cache = context->settings.value[SETTING_cache_dir].text;
     if (context->settings.elevated || !cache || *cache != '/' || !candidate->key)
@@ -94,7 +94,7 @@ static char *place_of(const struct hw_context *context, const struct candidate *
 }
 
 /* Opens the directory. Returns -1 and sets errno if it is missing or others may write to it. */
-static int open_place(const char *path)
+static int place_open(const char *path)
 {
     const int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     struct stat file;
@@ -107,7 +107,7 @@ static int open_place(const char *path)
 
 /* Makes the directory and its parents, but none inside a directory of another user: a program that
  * root starts with a user's variables must leave nothing in that user's home. */
-static void make_place(char *path)
+static void place_make(char *path)
 {
     uid_t owner = geteuid();
     for (char *end = path + 1;; end++) {
@@ -129,11 +129,11 @@ static void make_place(char *path)
 int cache_place(const struct hw_context *context, const struct candidate *candidate,
                 bool make)
 {
-    char *path = place_of(context, candidate);
-    int place = path ? open_place(path) : -1;
+    char *path = place_path(context, candidate);
+    int place = path ? place_open(path) : -1;
     if (path && make && place < 0 && errno == ENOENT) {
-        make_place(path);
-        place = open_place(path);
+        place_make(path);
+        place = place_open(path);
     }
     free(path);
     return place;
@@ -186,13 +186,11 @@ static bool entry_open(int place, const struct candidate *candidate, struct cach
 static bool entry_find(const struct hw_context *context, const struct candidate *candidate,
                        bool hidden, struct cached *found)
 {
-    char *path = place_of(context, candidate);
-    const int place = path ? open_place(path) : -1;
+    const int place = cache_place(context, candidate, false);
     const bool good = place >= 0 && (hidden || !bind_is_locked(place, candidate)) &&
                       entry_open(place, candidate, found);
     if (place >= 0)
         close(place);
-    free(path);
     return good;
 }
 
@@ -243,7 +241,7 @@ static bool is_enough(const struct hw_context *context, const struct verdict *ve
                                                verdict->reason || !verdict->untested));
 }
 
-static void forget(struct candidate *candidate)
+static void verdict_forget(struct candidate *candidate)
 {
     verdict_free(candidate->verdict);
     free(candidate->verdict);
@@ -261,7 +259,7 @@ bool cache_load(struct hw_context *context, struct candidate *candidate)
     free(found.bytes);
     candidate->recalled = good && is_enough(context, candidate->verdict);
     if (good && !candidate->recalled)
-        forget(candidate);
+        verdict_forget(candidate);
     if (!candidate->recalled)
         return false;
     candidate->tried = found.written;
@@ -276,8 +274,8 @@ bool cache_load(struct hw_context *context, struct candidate *candidate)
 void cache_tell(struct hw_context *context, const struct candidate *candidate)
 {
     struct stat file;
-    char *path = place_of(context, candidate);
-    const int place = path ? open_place(path) : -1;
+    char *path = place_path(context, candidate);
+    const int place = path ? place_open(path) : -1;
     const int error = place < 0 ? errno : EIO;
     if (place >= 0)
         close(place);

@@ -109,7 +109,7 @@ struct offer {
     unsigned char guard[GUARD_BYTES];
 };
 
-static bool overrun(const struct offer *offer)
+static bool offer_overrun(const struct offer *offer)
 {
     for (size_t i = 0; i < GUARD_BYTES; i++)
         if (offer->guard[i] != GUARD)
@@ -190,7 +190,7 @@ static bool take_ops(struct plugin *plugin)
     return true;
 }
 
-static bool bounded(const char *text, size_t limit)
+static bool is_bounded(const char *text, size_t limit)
 {
     return memchr(text, '\0', limit) != NULL;
 }
@@ -213,12 +213,12 @@ static bool take_table(struct plugin *plugin, const struct hw_plugin *given)
     const char *slot = missing_slot(&plugin->table);
     if (slot)
         return stop(candidate, REASON_BAD_TABLE, "its table has no %s", slot);
-    if (!bounded(plugin->table.name, NAME_SIZE) ||
+    if (!is_bounded(plugin->table.name, NAME_SIZE) ||
         strcmp(plugin->table.name, candidate->name) != 0)
         return stop(candidate, REASON_BAD_TABLE,
                     "its table has the name \"%.*s\", its manifest \"%s\"", NAME_SIZE,
                     plugin->table.name, candidate->name);
-    if (!bounded(plugin->table.vendor, 256) || !bounded(plugin->table.version, 256))
+    if (!is_bounded(plugin->table.vendor, 256) || !is_bounded(plugin->table.version, 256))
         return stop(candidate, REASON_BAD_TABLE,
                     "its vendor or version string is not NUL-terminated");
     if (!take_ops(plugin))
@@ -229,7 +229,7 @@ static bool take_table(struct plugin *plugin, const struct hw_plugin *given)
     return true;
 }
 
-static bool enter(struct plugin *plugin)
+static bool plugin_enter(struct plugin *plugin)
 {
     typedef int32_t entry_fn(const struct hw_host *host, struct hw_plugin *table);
     struct candidate *candidate = plugin->binding;
@@ -247,7 +247,7 @@ static bool enter(struct plugin *plugin)
     offer.table.size = sizeof offer.table;
     plugin_message_clear();
     int32_t status = entry(&plugin->host, &offer.table);
-    if (overrun(&offer))
+    if (offer_overrun(&offer))
         return stop(candidate, REASON_BAD_TABLE, "it wrote past the end of its table");
     if (status)
         return stop(candidate, REASON_BAD_TABLE, "its hw_plugin_entry returned %s: %s",
@@ -264,7 +264,7 @@ static bool enter_proxy(struct plugin *plugin)
 static bool enter_here(struct plugin *plugin)
 {
     plugin->library = library_load(plugin->binding);
-    return plugin->library && enter(plugin);
+    return plugin->library && plugin_enter(plugin);
 }
 
 /* ---- loading and closing ---- */

@@ -23,7 +23,7 @@ static void after_fork(void)
     pthread_mutex_unlock(&looking);
 }
 
-static void watch(void)
+static void watch_forks(void)
 {
     pthread_atfork(before_fork, after_fork, after_fork);
 }
@@ -31,7 +31,7 @@ static void watch(void)
 int loaded_each(int (*see)(struct dl_phdr_info *info, size_t size, void *user), void *user)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, watch);
+    pthread_once(&once, watch_forks);
     pthread_mutex_lock(&looking);
     const int answer = dl_iterate_phdr(see, user);
     pthread_mutex_unlock(&looking);

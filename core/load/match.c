@@ -53,7 +53,7 @@ static bool read_uevent(struct pci_device *device, const char *text)
     return true;
 }
 
-static bool add_device(struct inventory *inventory, int place, const char *slot)
+static bool inventory_add(struct inventory *inventory, int place, const char *slot)
 {
     struct pci_device device = { .slot = "" };
     char text[UEVENT_BYTES], path[64];
@@ -87,7 +87,7 @@ bool inventory_read(struct inventory *inventory, const char *root)
     inventory->pci_known = place != NULL;
     while (good && place && inventory->pci_count < PCI_MOST && (entry = readdir(place)))
         if (entry->d_name[0] != '.')
-            good = add_device(inventory, dirfd(place), entry->d_name);
+            good = inventory_add(inventory, dirfd(place), entry->d_name);
     if (place)
         closedir(place);
     free(path);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* proxy.c - the stage bind of a plugin that HW_WORKER names: loads a proxy in its place
- * (core/proxy.h). The table of the proxy is checked like the table of any plugin (load.c). */
+ * (core/proxy.h). The table of the proxy is checked like the table of any plugin (bind.c). */
 #include "load/proxy.h"
 
 #include "base/message.h"

@@ -37,7 +37,7 @@ static bool is_status(int32_t status)
     return *hw_status_name(status) != '?';
 }
 
-static bool start(struct plugin *plugin)
+static bool plugin_open(struct plugin *plugin)
 {
     struct candidate *candidate = plugin->binding;
     plugin_message_clear();
@@ -162,5 +162,6 @@ bool plugin_start(struct hw_context *context, struct candidate *candidate)
     struct plugin *plugin = candidate->plugin;
     int32_t count;
     (void)context;
-    return start(plugin) && count_devices(plugin, &count) && list_devices(plugin, count);
+    return plugin_open(plugin) && count_devices(plugin, &count) &&
+           list_devices(plugin, count);
 }

@@ -26,23 +26,22 @@
 
 struct walk {
     struct distrust *why;
-    bool checked;            /* owners and permissions matter */
-    bool sticky;             /* other users can create files in the directory reached */
-    unsigned links;          /* followed so far */
-    char real[PATH_MAX];     /* reached so far, without links; "" is the root */
-    char rest[2 * PATH_MAX]; /* the rest of the path, still to be followed */
-    char target[PATH_MAX];   /* of a link */
-    char joined[2 * PATH_MAX];
+    bool checked;              /* owners and permissions matter */
+    bool sticky;               /* other users can create files in the directory reached */
+    unsigned links;            /* followed so far */
+    char real[PATH_MAX];       /* reached so far, without links; "" is the root */
+    char rest[2 * PATH_MAX];   /* the rest of the path, still to be followed */
+    char joined[2 * PATH_MAX]; /* the target of a link, and the rest */
 };
 
-static bool ours(const struct stat *info)
+static bool is_ours(const struct stat *info)
 {
     return info->st_uid == 0 || info->st_uid == geteuid();
 }
 
 /* Records why the walk stops; returns false. */
 __attribute__((format(printf, 3, 4))) static bool
-refuse(struct walk *walk, enum reason reason, const char *format, ...)
+walk_refuse(struct walk *walk, enum reason reason, const char *format, ...)
 {
     va_list arguments;
     walk->why->reason = reason;
@@ -73,14 +72,14 @@ static bool check_directory(struct walk *walk, const struct stat *info)
     walk->sticky = (info->st_mode & S_ISVTX) && writers;
     if (!walk->checked)
         return true;
-    if (!ours(info))
-        return refuse(walk, REASON_UNTRUSTED_PATH,
-                      "the directory %s belongs to user %u, who can replace the file", path,
-                      (unsigned)info->st_uid);
+    if (!is_ours(info))
+        return walk_refuse(walk, REASON_UNTRUSTED_PATH,
+                           "the directory %s belongs to user %u, who can replace the file",
+                           path, (unsigned)info->st_uid);
     if (writers && !walk->sticky)
-        return refuse(walk, REASON_UNTRUSTED_PATH,
-                      "%s can write to the directory %s (mode %04o)", writers, path,
-                      (unsigned)(info->st_mode & 07777));
+        return walk_refuse(walk, REASON_UNTRUSTED_PATH,
+                           "%s can write to the directory %s (mode %04o)", writers, path,
+                           (unsigned)(info->st_mode & 07777));
     return true;
 }
 
@@ -90,29 +89,29 @@ static bool path_error(struct walk *walk, int error)
                              ? REASON_MISSING
                          : is_shortage(error) ? REASON_NO_MEMORY
                                               : REASON_UNREADABLE;
-    return refuse(walk, reason, "%s: %s", walk->real[0] ? walk->real : "/",
-                  strerror(error));
+    return walk_refuse(walk, reason, "%s: %s", walk->real[0] ? walk->real : "/",
+                       strerror(error));
 }
 
 /* Puts the target of the link in front of the rest of the path. */
-static bool follow(struct walk *walk, const struct stat *info, size_t parent)
+static bool walk_follow(struct walk *walk, const struct stat *info, size_t parent)
 {
     if (++walk->links > MAX_LINKS)
         return path_error(walk, ELOOP);
-    if (walk->checked && walk->sticky && !ours(info))
-        return refuse(walk, REASON_UNTRUSTED_PATH,
-                      "the link %s belongs to user %u, who can change it", walk->real,
-                      (unsigned)info->st_uid);
-    ssize_t length = readlink(walk->real, walk->target, sizeof walk->target - 1);
+    if (walk->checked && walk->sticky && !is_ours(info))
+        return walk_refuse(walk, REASON_UNTRUSTED_PATH,
+                           "the link %s belongs to user %u, who can change it", walk->real,
+                           (unsigned)info->st_uid);
+    char *joined = walk->joined;
+    const ssize_t length = readlink(walk->real, joined, PATH_MAX - 1);
     if (length < 0)
         return path_error(walk, errno);
-    walk->target[length] = '\0';
-    int joined = snprintf(walk->joined, sizeof walk->joined, "%s/%s", walk->target,
-                          walk->rest);
-    if (joined < 0 || (size_t)joined >= sizeof walk->joined)
+    if ((size_t)length + strlen(walk->rest) + 2 > sizeof walk->joined)
         return path_error(walk, ENAMETOOLONG);
-    memcpy(walk->rest, walk->joined, (size_t)joined + 1);
-    walk->real[walk->target[0] == '/' ? 0 : parent] = '\0';
+    joined[length] = '/';
+    strcpy(joined + length + 1, walk->rest);
+    strcpy(walk->rest, joined);
+    walk->real[joined[0] == '/' ? 0 : parent] = '\0';
     return true;
 }
 
@@ -129,12 +128,12 @@ static bool next_name(struct walk *walk, char name[NAME_MAX + 2])
     return kept != 0;
 }
 
-static bool last(const struct walk *walk)
+static bool is_last_name(const struct walk *walk)
 {
     return walk->rest[strspn(walk->rest, "/")] == '\0';
 }
 
-static bool leave(struct walk *walk)
+static bool walk_up(struct walk *walk)
 {
     char *slash = strrchr(walk->real, '/');
     if (slash)
@@ -146,12 +145,12 @@ static bool leave(struct walk *walk)
 }
 
 /* Follows one name. `info` describes the file that it leads to. */
-static bool step(struct walk *walk, const char *name, struct stat *info)
+static bool walk_step(struct walk *walk, const char *name, struct stat *info)
 {
     if (strcmp(name, ".") == 0)
         return true;
     if (strcmp(name, "..") == 0)
-        return leave(walk);
+        return walk_up(walk);
     size_t parent = strlen(walk->real);
     int length = snprintf(walk->real + parent, sizeof walk->real - parent, "/%s", name);
     if (length < 0 || (size_t)length >= sizeof walk->real - parent)
@@ -159,10 +158,10 @@ static bool step(struct walk *walk, const char *name, struct stat *info)
     if (lstat(walk->real, info))
         return path_error(walk, errno);
     if (S_ISLNK(info->st_mode))
-        return follow(walk, info, parent);
+        return walk_follow(walk, info, parent);
     if (S_ISDIR(info->st_mode))
         return check_directory(walk, info);
-    return last(walk) || path_error(walk, ENOTDIR);
+    return is_last_name(walk) || path_error(walk, ENOTDIR);
 }
 
 static const char *kind_of(mode_t mode)
@@ -176,15 +175,15 @@ static const char *kind_of(mode_t mode)
 static bool check_file(struct walk *walk, const struct stat *info)
 {
     if (!S_ISREG(info->st_mode))
-        return refuse(walk, REASON_NOT_A_FILE, "%s, not a regular file",
-                      kind_of(info->st_mode));
-    if (walk->checked && !ours(info))
-        return refuse(walk, REASON_UNTRUSTED_OWNER, "it belongs to user %u",
-                      (unsigned)info->st_uid);
+        return walk_refuse(walk, REASON_NOT_A_FILE, "%s, not a regular file",
+                           kind_of(info->st_mode));
+    if (walk->checked && !is_ours(info))
+        return walk_refuse(walk, REASON_UNTRUSTED_OWNER, "it belongs to user %u",
+                           (unsigned)info->st_uid);
     const char *writers = walk->checked ? other_writers(walk->real, info) : NULL;
     if (writers)
-        return refuse(walk, REASON_UNTRUSTED_MODE, "%s can write to it (mode %04o)",
-                      writers, (unsigned)(info->st_mode & 07777));
+        return walk_refuse(walk, REASON_UNTRUSTED_MODE, "%s can write to it (mode %04o)",
+                           writers, (unsigned)(info->st_mode & 07777));
     return true;
 }
 
@@ -197,7 +196,7 @@ static bool walk_path(struct walk *walk, struct stat *info)
     if (!check_directory(walk, info))
         return false;
     while (next_name(walk, name))
-        if (!step(walk, name, info))
+        if (!walk_step(walk, name, info))
             return false;
     return true;
 }
@@ -208,17 +207,18 @@ static int open_walked(struct walk *walk, const struct stat *info)
     int fd = open(walk->real, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0 || fstat(fd, &opened))
         path_error(walk, errno);
-    else if (opened.st_dev == info->st_dev && opened.st_ino == info->st_ino)
+    else if (same_inode(&opened, info))
         return fd;
     else
-        refuse(walk, REASON_CHANGED_FILE, "%s", reason_rows[REASON_CHANGED_FILE].sentence);
+        walk_refuse(walk, REASON_CHANGED_FILE, "%s",
+                    reason_rows[REASON_CHANGED_FILE].sentence);
     if (fd >= 0)
         close(fd);
     return -1;
 }
 
 /* A relative path starts in the current directory. */
-static bool start(struct walk *walk, const char *path)
+static bool walk_start(struct walk *walk, const char *path)
 {
     size_t length = 0;
     if (*path != '/') {
@@ -228,8 +228,8 @@ static bool start(struct walk *walk, const char *path)
         walk->rest[length++] = '/';
     }
     if (strlen(path) >= PATH_MAX)
-        return refuse(walk, REASON_UNREADABLE, "its path is longer than %d bytes",
-                      PATH_MAX - 1);
+        return walk_refuse(walk, REASON_UNREADABLE, "its path is longer than %d bytes",
+                           PATH_MAX - 1);
     strcpy(walk->rest + length, path);
     return true;
 }
@@ -243,7 +243,7 @@ int trust_open(const char *path, bool checked, char **real, struct distrust *why
     if (!walk)
         return -1;
     *walk = (struct walk){ .why = why, .checked = checked };
-    if (start(walk, path) && walk_path(walk, &info) && check_file(walk, &info))
+    if (walk_start(walk, path) && walk_path(walk, &info) && check_file(walk, &info))
         fd = open_walked(walk, &info);
     if (fd >= 0 && real && !(*real = strdup(walk->real))) {
         close(fd);
@@ -261,11 +261,11 @@ bool trust_directory(const char *path, struct distrust *why)
     if (!walk)
         return false;
     *walk = (struct walk){ .why = why, .checked = true };
-    bool reached = start(walk, path) && walk_path(walk, &info);
+    bool reached = walk_start(walk, path) && walk_path(walk, &info);
     bool good = reached || why->reason == REASON_MISSING;
     if (good && walk->sticky)
-        good = refuse(walk, REASON_UNTRUSTED_PATH,
-                      "other users can create %s, or files in it", walk->real);
+        good = walk_refuse(walk, REASON_UNTRUSTED_PATH,
+                           "other users can create %s, or files in it", walk->real);
     free(walk);
     return good;
 }
@@ -294,9 +294,9 @@ bool trust_has_lock(const struct candidate *candidate)
 static bool check_no_lock(struct candidate *candidate)
 {
     char *path = lock_path(candidate->path);
-    if (!path)
-        return stop(candidate, REASON_NO_MEMORY, NULL);
-    if (may_exist(path)) {
+    if (!path) {
+        stop(candidate, REASON_NO_MEMORY, NULL);
+    } else if (may_exist(path)) {
         stop(candidate, REASON_NOT_LOCKED, "only hw-probe can compare it with %s", path);
         set_remedy(candidate, "Set HW_PROBE=child");
     }

@@ -27,7 +27,7 @@ struct reading {
     size_t size;
 };
 
-static bool refuse(struct reading *reading, const char *what, const char *value)
+static bool manifest_refuse(struct reading *reading, const char *what, const char *value)
 {
     snprintf(reading->why, reading->size, "%s: \"%.100s\"", what, value);
     return false;
@@ -51,21 +51,22 @@ static bool read_abi(struct reading *reading, const char *value)
     struct manifest *manifest = reading->manifest;
     const char *text = value;
     if (reading->has_abi)
-        return refuse(reading, "abi occurs twice", value);
+        return manifest_refuse(reading, "abi occurs twice", value);
     if (!read_number(&text, &manifest->abi_min) || *text++ != '-' ||
         !read_number(&text, &manifest->abi_max) || *text || manifest->abi_min == 0 ||
         manifest->abi_min > manifest->abi_max)
-        return refuse(reading, "abi must be a range of versions, such as 1-1", value);
+        return manifest_refuse(reading, "abi must be a range of versions, such as 1-1",
+                               value);
     return reading->has_abi = true;
 }
 
 static bool read_name(struct reading *reading, const char *value)
 {
     if (reading->has_name)
-        return refuse(reading, "name occurs twice", value);
+        return manifest_refuse(reading, "name occurs twice", value);
     if (!name_valid(value, strlen(value)))
-        return refuse(reading, "name must be 1 to 31 characters of a-z, 0-9, _ and -",
-                      value);
+        return manifest_refuse(
+            reading, "name must be 1 to 31 characters of a-z, 0-9, _ and -", value);
     memcpy(reading->manifest->name, value, strlen(value) + 1);
     return reading->has_name = true;
 }
@@ -75,9 +76,9 @@ static bool read_rank(struct reading *reading, const char *value)
     const char *text = value;
     uint32_t rank;
     if (reading->has_rank)
-        return refuse(reading, "rank occurs twice", value);
+        return manifest_refuse(reading, "rank occurs twice", value);
     if (!read_number(&text, &rank) || *text || rank > 1000)
-        return refuse(reading, "rank must be a number from 0 to 1000", value);
+        return manifest_refuse(reading, "rank must be a number from 0 to 1000", value);
     reading->manifest->rank = (int32_t)rank;
     return reading->has_rank = true;
 }
@@ -87,10 +88,10 @@ static bool read_title(struct reading *reading, const char *value)
 {
     size_t length = strlen(value);
     if (*reading->manifest->title)
-        return refuse(reading, "title occurs twice", value);
+        return manifest_refuse(reading, "title occurs twice", value);
     if (length == 0 || length >= NAME_SIZE || value[0] == ' ' || value[length - 1] == ' ')
-        return refuse(reading, "title must be 1 to 31 bytes without spaces around them",
-                      value);
+        return manifest_refuse(
+            reading, "title must be 1 to 31 bytes without spaces around them", value);
     reading->manifest->title = value;
     return true;
 }
@@ -99,16 +100,17 @@ static bool read_item(struct reading *reading, const char *key, const char *valu
                       const char **list, uint32_t *count, uint32_t room)
 {
     if (!*value)
-        return refuse(reading, "a value is missing", key);
+        return manifest_refuse(reading, "a value is missing", key);
     if (*count == room)
-        return refuse(reading, "a key occurs too often", key);
+        return manifest_refuse(reading, "a key occurs too often", key);
     list[(*count)++] = value;
     return true;
 }
 
 static bool read_path(struct reading *reading, const char *value)
 {
-    return *value == '/' || refuse(reading, "driver must be an absolute path", value);
+    return *value == '/' ||
+           manifest_refuse(reading, "driver must be an absolute path", value);
 }
 
 /* Moves past four hexadecimal digits or '*'. */
@@ -143,11 +145,12 @@ static bool read_match(struct reading *reading, const char *value)
     int32_t vendor, device;
     if (strncmp(value, "pci:", 4) == 0)
         return manifest_pci_rule(value, &vendor, &device) ||
-               refuse(reading,
-                      "match must be pci:VENDOR:DEVICE, each four hexadecimal digits or *",
-                      value);
+               manifest_refuse(
+                   reading,
+                   "match must be pci:VENDOR:DEVICE, each four hexadecimal digits or *",
+                   value);
     return strncmp(value, "node:", 5) != 0 || value[5] == '/' ||
-           refuse(reading, "match must be node: and an absolute path", value);
+           manifest_refuse(reading, "match must be node: and an absolute path", value);
 }
 
 static bool read_pair(struct reading *reading, const char *key, const char *value)
@@ -187,10 +190,10 @@ static bool read_line(struct reading *reading, char *line)
 {
     for (const char *p = line; *p; p++)
         if ((unsigned char)*p < 0x20 || *p == 0x7f)
-            return refuse(reading, "a line contains a control character", line);
+            return manifest_refuse(reading, "a line contains a control character", line);
     char *equals = strchr(line, '=');
     if (!equals)
-        return refuse(reading, "a line has no =", line);
+        return manifest_refuse(reading, "a line has no =", line);
     *equals = '\0';
     return read_pair(reading, line, equals + 1);
 }
@@ -209,7 +212,7 @@ bool manifest_parse(struct manifest *manifest, const char *text, size_t bytes, c
                  MANIFEST_BYTES - 1);
         return false;
     }
-    if (memchr(text, '\0', bytes) && !refuse(&reading, "a NUL byte follows", text))
+    if (memchr(text, '\0', bytes) && !manifest_refuse(&reading, "a NUL byte follows", text))
         return false;
     memcpy(manifest->text, text, bytes);
     manifest->text[bytes] = '\0';
