@@ -13,7 +13,6 @@
 #include "load/verdict.h"
 #include "open/registry.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

@@ -8,7 +8,6 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 
 static pthread_mutex_t looking = PTHREAD_MUTEX_INITIALIZER;

@@ -8,7 +8,6 @@
 #include "load/verdict.h"
 #include "open/registry.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

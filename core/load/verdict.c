@@ -75,11 +75,13 @@ static void *move_count(struct verdict_codec *codec, void *list, uint32_t *count
     return list;
 }
 
+#define MOVE_LIST(codec, verdict, list, one, most)                                         \
+    (((verdict)->list = move_count(codec, (verdict)->list, &(verdict)->one##_count, most,  \
+                                   sizeof *(verdict)->list)) != NULL)
+
 static bool move_devices(struct verdict_codec *codec, struct verdict *verdict)
 {
-    bool good = (verdict->devices = move_count(codec, verdict->devices,
-                                               &verdict->device_count, MAX_DEVICES,
-                                               sizeof *verdict->devices)) != NULL;
+    bool good = MOVE_LIST(codec, verdict, devices, device, MAX_DEVICES);
     for (uint32_t i = 0; i < verdict->device_count && good; i++)
         good = MOVE(codec, verdict->devices[i].info) &&
                move_text(codec, &verdict->devices[i].fault);
@@ -88,9 +90,7 @@ static bool move_devices(struct verdict_codec *codec, struct verdict *verdict)
 
 static bool move_withdrawn(struct verdict_codec *codec, struct verdict *verdict)
 {
-    bool good = (verdict->withdrawn =
-                     move_count(codec, verdict->withdrawn, &verdict->withdrawn_count,
-                                VERDICT_WITHDRAWN, sizeof *verdict->withdrawn)) != NULL;
+    bool good = MOVE_LIST(codec, verdict, withdrawn, withdrawn, VERDICT_WITHDRAWN);
     for (uint32_t i = 0; i < verdict->withdrawn_count && good; i++) {
         struct withdrawn *one = &verdict->withdrawn[i];
         good = MOVE(codec, one->device) && MOVE(codec, one->op) && MOVE(codec, one->slow) &&
@@ -101,9 +101,7 @@ static bool move_withdrawn(struct verdict_codec *codec, struct verdict *verdict)
 
 static bool move_forms(struct verdict_codec *codec, struct verdict *verdict)
 {
-    bool good = (verdict->forms = move_count(codec, verdict->forms, &verdict->form_count,
-                                             VERDICT_FORMS, sizeof *verdict->forms)) !=
-                NULL;
+    bool good = MOVE_LIST(codec, verdict, forms, form, VERDICT_FORMS);
     for (uint32_t i = 0; i < verdict->form_count && good; i++)
         good = MOVE(codec, verdict->forms[i].op) && MOVE(codec, verdict->forms[i].dtype);
     const size_t size = good ? verdict_left_size(verdict) : 0;
@@ -114,9 +112,7 @@ static bool move_forms(struct verdict_codec *codec, struct verdict *verdict)
 
 static bool move_left_out(struct verdict_codec *codec, struct verdict *verdict)
 {
-    bool good = (verdict->left_out = move_count(codec, verdict->left_out,
-                                                &verdict->left_out_count, LEFT_OUT_MAX,
-                                                sizeof *verdict->left_out)) != NULL;
+    bool good = MOVE_LIST(codec, verdict, left_out, left_out, LEFT_OUT_MAX);
     for (uint32_t i = 0; i < verdict->left_out_count && good; i++)
         good = move_text(codec, &verdict->left_out[i].name) &&
                move_text(codec, &verdict->left_out[i].why);

@@ -3,7 +3,6 @@
 #include "object/manifest.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define DEFAULT_RANK 100
