@@ -8,7 +8,7 @@
 #include "load/proxy.h"
 #include "load/scan.h"
 #include "load/verdict.h"
-#include "open/admission.h"
+#include "open/pick.h"
 #include "open/registry.h"
 #include "route/fallback.h"
 #include "settings/config.h"
@@ -318,19 +318,11 @@ static void put_device(struct json *json, struct hw_device *device, bool selecte
     json_close(json, '}');
 }
 
-static bool is_selected(const struct catalog *found, const struct hw_device *device)
-{
-    for (uint32_t i = 0; i < found->order_count; i++)
-        if (found->order[i] == device)
-            return true;
-    return false;
-}
-
 static void put_devices(struct json *json, const struct catalog *found)
 {
     json_open(json, "devices", '[');
     for (uint32_t i = 0; i < found->device_count; i++) {
-        const bool selected = is_selected(found, found->devices[i]);
+        const bool selected = is_among(found->order, found->order_count, found->devices[i]);
         put_device(json, found->devices[i], selected,
                    selected ? NULL : "another version of its plugin is used");
     }

@@ -49,10 +49,7 @@ static bool is_replaced(const struct catalog *found, const struct hw_device *dev
 static bool was_selected(const struct catalog *found, const struct hw_device *device)
 {
     const struct catalog *before = catalog_of(found->context);
-    for (uint32_t i = 0; i < before->device_count; i++)
-        if (before->devices[i] == device)
-            return true;
-    return false;
+    return is_among(before->devices, before->device_count, device);
 }
 
 /* ---- picking ---- */
@@ -132,10 +129,10 @@ static const char *fault_of(const struct hw_device *device)
 static const struct hw_device *reference_before(const struct catalog *found)
 {
     const struct hw_context *context = found->context;
-    for (uint32_t i = 0; context->settings.shadow && i < found->order_count; i++)
-        if (found->order[i] == context->reference)
-            return context->reference;
-    return NULL;
+    return context->settings.shadow &&
+                   is_among(found->order, found->order_count, context->reference)
+               ? context->reference
+               : NULL;
 }
 
 /* Whether the device is not selected although an entry matches it. Sets its reason, which is NULL

@@ -13,4 +13,13 @@ uint32_t pick(struct catalog *found, const struct selector *selector);
 void pick_end(struct catalog *found);
 void pick_free(struct catalog *found);
 
+static inline bool is_among(struct hw_device *const *list, uint32_t count,
+                            const struct hw_device *device)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (list[i] == device)
+            return true;
+    return false;
+}
+
 #endif

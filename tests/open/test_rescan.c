@@ -363,6 +363,31 @@ static void plugin_that_was_given_up_is_tried_again(void **state)
     hw_close(context);
 }
 
+/* The latest probe says what the same device must not compute. */
+static void plugin_that_works_again_has_a_wrong_op(void **state)
+{
+    (void)state;
+    begin();
+    put("anew");
+    struct hw_context *context = open_with((struct hw_options){ .backends = "anew,good" });
+    struct hw_device *anew = find(context, "anew");
+    setenv("HW_TEST_TALLY_BIND", "fail", 1);
+    assert_int_equal(use(anew), HW_NO_DEVICE);
+    unsetenv("HW_TEST_TALLY_BIND");
+    setenv("HW_TEST_TALLY_WRONG", "1", 1);
+    rescan(context);
+    assert_ptr_equal(find(context, "anew"), anew);
+    assert_int_equal(use(anew), HW_OK);
+    unsetenv("HW_TEST_TALLY_WRONG");
+    json_t *json = report(context);
+    const json_t *entry = candidate(json, file_of("anew"));
+    assert_true(json_integer_value(
+                    json_object_get(json_object_get(entry, "admission"), "withdrawn")) > 0);
+    assert_true(json_array_size(json_object_get(json, "demotions")) > 0);
+    json_decref(json);
+    hw_close(context);
+}
+
 /* A card whose plugin was given up is used through another one, unless its plugin works again. */
 static void card_of_what_was_given_up_is_used_otherwise(void **state)
 {
@@ -560,6 +585,7 @@ int main(void)
         cmocka_unit_test(plugin_in_use_shadows_others),
         cmocka_unit_test(view_in_use_shadows_others),
         cmocka_unit_test(plugin_that_was_given_up_is_tried_again),
+        cmocka_unit_test(plugin_that_works_again_has_a_wrong_op),
         cmocka_unit_test(card_of_what_was_given_up_is_used_otherwise),
         cmocka_unit_test(plugin_has_other_devices_by_now),
         cmocka_unit_test(settings_hold_for_new_devices),
