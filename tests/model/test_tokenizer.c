@@ -327,11 +327,14 @@ struct entry {
     float score;
 };
 
-/* Writes `tokens` of the pieces, and the given numbers of scores and types, valid or not. */
+#define ABSENT UINT64_MAX
+
+/* Writes `tokens` of the pieces, and the given numbers of scores and types, valid or not, or none
+ * if they are ABSENT. */
 static void put_vocabulary(struct blob *blob, const char *kind, const struct entry *pieces,
                            uint64_t tokens, uint64_t scores, uint64_t types, uint32_t eos)
 {
-    put_header(blob, 0, 5);
+    put_header(blob, 0, 3u + (scores != ABSENT) + (types != ABSENT));
     put_key(blob, "tokenizer.ggml.model", GGUF_STRING);
     put_string(blob, kind);
     put_key(blob, "tokenizer.ggml.tokens", GGUF_ARRAY);
@@ -339,16 +342,20 @@ static void put_vocabulary(struct blob *blob, const char *kind, const struct ent
     put_u64(blob, tokens);
     for (uint64_t i = 0; i < tokens; i++)
         put_string(blob, pieces[i].text);
-    put_key(blob, "tokenizer.ggml.scores", GGUF_ARRAY);
-    put_u32(blob, GGUF_F32);
-    put_u64(blob, scores);
-    for (uint64_t i = 0; i < scores; i++)
-        put_f32(blob, pieces[i].score);
-    put_key(blob, "tokenizer.ggml.token_type", GGUF_ARRAY);
-    put_u32(blob, GGUF_I32);
-    put_u64(blob, types);
-    for (uint64_t i = 0; i < types; i++)
-        put_u32(blob, (uint32_t)pieces[i].type);
+    if (scores != ABSENT) {
+        put_key(blob, "tokenizer.ggml.scores", GGUF_ARRAY);
+        put_u32(blob, GGUF_F32);
+        put_u64(blob, scores);
+        for (uint64_t i = 0; i < scores; i++)
+            put_f32(blob, pieces[i].score);
+    }
+    if (types != ABSENT) {
+        put_key(blob, "tokenizer.ggml.token_type", GGUF_ARRAY);
+        put_u32(blob, GGUF_I32);
+        put_u64(blob, types);
+        for (uint64_t i = 0; i < types; i++)
+            put_u32(blob, (uint32_t)pieces[i].type);
+    }
     put_key(blob, "tokenizer.ggml.eos_token_id", GGUF_U32);
     put_u32(blob, eos);
 }
@@ -518,6 +525,52 @@ static void test_spaces_in_whole(void **state)
     tokenizer_destroy(made);
     gguf_close(small);
     free(blob.bytes);
+}
+
+/* The format allows files without scores and types, and some have bytes as normal tokens. */
+static void test_few_facts(void **state)
+{
+    (void)state;
+    static const struct entry pieces[] = {
+        { "</s>", 1, 0 }, { "<0x61>", 1, 0 }, { "<0xfF>", 1, 0 },
+        { "b", 1, 0 },    { "bb", 1, 0 },     { "\xe2\x96\x81", 1, 0 },
+    };
+    static const int32_t wanted[] = { 5, 4, 3, 1, 2 };
+    static const struct {
+        uint64_t scores, types;
+    } rows[] = { { 6, 6 }, { ABSENT, 6 }, { 6, ABSENT }, { ABSENT, ABSENT } };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct blob blob = { 0 };
+        struct fault why = { "" };
+        struct tokens tokens;
+        struct text text = { 0 };
+        struct decoder decoder = { .started = true };
+        put_vocabulary(&blob, "llama", pieces, 6, rows[i].scores, rows[i].types, 0);
+        count_pairs(&blob, 2);
+        put_key(&blob, "tokenizer.ggml.bos_token_id", GGUF_U32);
+        put_u32(&blob, UINT32_MAX); /* none */
+        put_key(&blob, "tokenizer.ggml.unknown_token_id", GGUF_U32);
+        put_u32(&blob, UINT32_MAX);
+        struct gguf *small = gguf_parse(blob.bytes, blob.size, "some.gguf", &why);
+        assert_non_null(small);
+        struct tokenizer *made = tokenizer_create(small, &why);
+        if (!made)
+            fail_msg("%s", why.text);
+        assert_int_equal(tokenizer_bos(made), -1);
+        assert_true(tokenizer_encode(made, "bbba\xff", 5, &tokens, &why));
+        assert_int_equal(tokens.count, 5);
+        assert_memory_equal(tokens.ids, wanted, sizeof wanted);
+        free(tokens.ids);
+        assert_false(tokenizer_encode(made, "bc", 2, &tokens, &why));
+        assert_non_null(strstr(why.text, "the text has byte 0x63, for which"));
+        assert_true(tokenizer_decode(made, &decoder, 1, &text));
+        assert_true(tokenizer_decode(made, &decoder, 0, &text));
+        assert_string_equal(text.bytes, rows[i].types == ABSENT ? "a" : "a</s>");
+        free(text.bytes);
+        tokenizer_destroy(made);
+        gguf_close(small);
+        free(blob.bytes);
+    }
 }
 
 /* ---- Settings ------------------------------------------------------------------------ */
@@ -700,6 +753,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_missing_kind), cmocka_unit_test(test_whole_definition),
         cmocka_unit_test(test_many_whole),   cmocka_unit_test(test_spaces_in_whole),
         cmocka_unit_test(test_settings),     cmocka_unit_test(test_long_whole),
+        cmocka_unit_test(test_few_facts),
     };
     return cmocka_run_group_tests_name("tokenizer", tests, open_model, close_model);
 }

@@ -681,10 +681,15 @@ int64_t gguf_integer(const uint8_t *value, enum gguf_kind kind)
     return (int64_t)bits;
 }
 
+static bool is_integer(enum gguf_kind kind)
+{
+    return kinds[kind].bytes && strchr("iu", kinds[kind].name[0]);
+}
+
 static bool count_of(const struct gguf *file, const struct gguf_pair *pair, uint64_t *value,
                      struct fault *why)
 {
-    if (!kinds[pair->kind].bytes || !strchr("iu", kinds[pair->kind].name[0]))
+    if (!is_integer(pair->kind))
         return wrong_kind(file, pair, "an integer", why);
     const int64_t number = gguf_integer(pair->value, pair->kind);
     if (number < 0)
@@ -826,6 +831,18 @@ bool gguf_get_array(const struct gguf *file, const char *key, enum gguf_kind kin
     return true;
 }
 
+bool gguf_get_integers(const struct gguf *file, const char *key, struct gguf_array *value,
+                       struct fault *why)
+{
+    const struct gguf_pair *pair = gguf_find(file, key);
+    uint32_t of = GGUF_I32;
+    if (pair && pair->kind == GGUF_ARRAY)
+        memcpy(&of, pair->value, sizeof of);
+    const enum gguf_kind kind = is_integer((enum gguf_kind)of) ? (enum gguf_kind)of
+                                                               : GGUF_I32;
+    return gguf_get_array(file, key, kind, value, why);
+}
+
 struct gguf_string gguf_next_string(const uint8_t **cursor)
 {
     uint64_t length;
@@ -847,6 +864,11 @@ int32_t gguf_i32_at(const struct gguf_array *array, uint64_t index)
     int32_t value;
     memcpy(&value, array->bytes + index * sizeof value, sizeof value);
     return value;
+}
+
+int64_t gguf_integer_at(const struct gguf_array *array, uint64_t index)
+{
+    return gguf_integer(array->bytes + index * kinds[array->kind].bytes, array->kind);
 }
 
 bool gguf_string_is(struct gguf_string string, const char *text)

@@ -141,6 +141,10 @@ bool gguf_get_count_each(const struct gguf *file, const char *key, int64_t layer
 bool gguf_get_real_each(const struct gguf *file, const char *key, int64_t layers,
                         double *value, struct fault *why);
 
+/* As gguf_get_array(), for integers of any width. */
+bool gguf_get_integers(const struct gguf *file, const char *key, struct gguf_array *value,
+                       struct fault *why);
+
 /* As gguf_get_string(), but the key must be there. */
 bool gguf_need_string(const struct gguf *file, const char *key, struct gguf_string *value,
                       struct fault *why);
@@ -149,9 +153,10 @@ bool gguf_need_string(const struct gguf *file, const char *key, struct gguf_stri
  * `count` times, starting at the first byte of the array. */
 struct gguf_string gguf_next_string(const uint8_t **cursor);
 
-/* Element `index` of an array of that kind, which may be unaligned. */
+/* Element `index` of an array of that kind, or of integers, which may be unaligned. */
 float gguf_f32_at(const struct gguf_array *array, uint64_t index);
 int32_t gguf_i32_at(const struct gguf_array *array, uint64_t index);
+int64_t gguf_integer_at(const struct gguf_array *array, uint64_t index);
 
 bool gguf_string_is(struct gguf_string string, const char *text);
 

@@ -47,7 +47,7 @@ static const struct kind *find_kind(const struct gguf *file, struct fault *why)
 }
 
 /* Reads an id from `tokenizer.ggml.*`; if absent, `fallback`, or none if the vocabulary is
- * smaller. */
+ * smaller. Some converters write -1, as a u32, for none. */
 static bool read_id(const struct tokenizer *t, const struct gguf *file, const char *key,
                     int32_t fallback, int32_t *id, struct fault *why)
 {
@@ -56,6 +56,8 @@ static bool read_id(const struct tokenizer *t, const struct gguf *file, const ch
     *id = -1;
     if (!gguf_get_count(file, key, &number, why))
         return false;
+    if (given && number == UINT32_MAX)
+        return true;
     if (number < (uint64_t)t->vocabulary.count && (given || fallback >= 0))
         *id = (int32_t)number;
     return *id >= 0 || !given ||
@@ -172,6 +174,14 @@ bool encoder_add(struct encoder *e, int32_t id)
     }
     tokens->ids[tokens->count++] = id;
     return true;
+}
+
+bool encoder_lacks(struct encoder *e, unsigned char byte)
+{
+    return fault(e->why,
+                 "the text has byte 0x%02x, for which the vocabulary of the model has no "
+                 "token; give another text",
+                 byte);
 }
 
 char *mark_spaces(char *to, const char *text, size_t length)

@@ -306,13 +306,8 @@ static bool join(const void *user, const struct symbol *left, const struct symbo
 
 static bool emit(struct encoder *e, const struct symbol *symbol)
 {
-    return symbol->id >= 0
-               ? encoder_add(e, symbol->id)
-               : fault(
-                     e->why,
-                     "the text has byte 0x%02x, for which the vocabulary of the model has "
-                     "no token; give another text",
-                     (unsigned char)*symbol->bytes);
+    return symbol->id >= 0 ? encoder_add(e, symbol->id)
+                           : encoder_lacks(e, (unsigned char)*symbol->bytes);
 }
 
 static bool encode_word(void *user, const char *bytes, size_t length)

@@ -35,6 +35,9 @@ char *mark_spaces(char *to, const char *text, size_t length);
 /* Appends an id. Returns false if out of memory. */
 bool encoder_add(struct encoder *encoder, int32_t id);
 
+/* Says that the vocabulary has no token for this byte, and returns false. */
+bool encoder_lacks(struct encoder *encoder, unsigned char byte);
+
 struct kind {
     const char *name; /* tokenizer.ggml.model */
     bool marks;       /* the pieces have U+2581 for a space */

@@ -38,12 +38,25 @@ static bool mark_pieces(struct tokenizer *t, const char *path, struct fault *why
     return true;
 }
 
+/* Some files have the tokens of bytes as normal ones, known by their spelling. */
+static void find_bytes(struct vocabulary *v)
+{
+    bool typed = false;
+    for (int32_t id = 0; id < v->count; id++)
+        typed |= v->pieces[id].type == BYTE;
+    for (int32_t id = 0; id < v->count && !typed; id++)
+        if (v->pieces[id].type == NORMAL && vocabulary_byte(v->pieces[id].text) >= 0)
+            v->pieces[id].type = BYTE;
+}
+
 static bool load(struct tokenizer *t, const struct gguf *file, struct fault *why)
 {
     struct vocabulary *v = &t->vocabulary;
     t->add_bos = t->add_space = true; /* the defaults of this kind */
-    if (!vocabulary_read(v, file, true, why) || !mark_pieces(t, file->path, why) ||
-        !vocabulary_index(v, file->path, why))
+    if (!vocabulary_read(v, file, true, why))
+        return false;
+    find_bytes(v);
+    if (!mark_pieces(t, file->path, why) || !vocabulary_index(v, file->path, why))
         return false;
     for (int i = 0; i < 256; i++)
         t->bytes[i] = -1; /* the unknown token */
@@ -79,8 +92,11 @@ static bool emit(struct encoder *e, const struct symbol *symbol)
     if (id >= 0)
         return encoder_add(e, id);
     for (uint32_t i = 0; i < symbol->length; i++) {
-        const int32_t byte = t->bytes[(unsigned char)symbol->bytes[i]];
-        if (!encoder_add(e, byte >= 0 ? byte : t->unknown))
+        const unsigned char byte = (unsigned char)symbol->bytes[i];
+        const int32_t token = t->bytes[byte] >= 0 ? t->bytes[byte] : t->unknown;
+        if (token < 0)
+            return encoder_lacks(e, byte);
+        if (!encoder_add(e, token))
             return false;
     }
     return true;

@@ -4,17 +4,25 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* Of a digit by its place in 0 to 9, A to F, a to f. */
+static int hex_value(ptrdiff_t place)
+{
+    return (int)(place < 16 ? place : place - 6);
+}
+
 int vocabulary_byte(struct gguf_string text)
 {
-    static const char digits[] = "0123456789ABCDEF";
+    static const char digits[] = "0123456789ABCDEFabcdef";
     if (text.length != 6 || memcmp(text.bytes, "<0x", 3) != 0 || text.bytes[5] != '>')
         return -1;
     const char *high = memchr(digits, text.bytes[3], sizeof digits - 1),
                *low = memchr(digits, text.bytes[4], sizeof digits - 1);
-    return high && low ? (int)((high - digits) * 16 + (low - digits)) : -1;
+    return high && low ? hex_value(high - digits) * 16 + hex_value(low - digits) : -1;
 }
 
 static bool read_pieces(struct vocabulary *v, const struct gguf_array *tokens,
@@ -26,14 +34,31 @@ static bool read_pieces(struct vocabulary *v, const struct gguf_array *tokens,
         struct piece *piece = &v->pieces[id];
         piece->text = gguf_next_string(&cursor);
         piece->score = scores->count ? gguf_f32_at(scores, (uint64_t)id) : 0;
-        piece->type = gguf_i32_at(types, (uint64_t)id);
-        if (isnan(piece->score) || piece->type < 0 || piece->type >= TYPES ||
+        const int64_t type = types->bytes ? gguf_integer_at(types, (uint64_t)id) : NORMAL;
+        piece->type = type < 0 || type >= TYPES ? TYPES : (int)type;
+        if (isnan(piece->score) || piece->type == TYPES ||
             (piece->type == BYTE && vocabulary_byte(piece->text) < 0))
             return fault(why,
-                         "%s: token %" PRId32
-                         " has score %g, type %d and %zu bytes of text: "
+                         "%s: token %" PRId32 " has score %g, type %" PRId64
+                         " and %zu bytes of text: "
                          "the vocabulary is damaged; convert the model again",
-                         path, id, (double)piece->score, piece->type, piece->text.length);
+                         path, id, (double)piece->score, type, piece->text.length);
+    }
+    return true;
+}
+
+/* Without types, the tokens that the file names are known to be no text. */
+static bool find_control(struct vocabulary *v, const struct gguf *file, struct fault *why)
+{
+    static const char *const names[] = { "bos", "eos", "eot", "eom", "padding", "unknown" };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        uint64_t id = UINT64_MAX;
+        char key[64];
+        snprintf(key, sizeof key, "tokenizer.ggml.%s_token_id", names[i]);
+        if (!gguf_get_count(file, key, &id, why))
+            return false;
+        if (id < (uint64_t)v->count)
+            v->pieces[id].type = strcmp(names[i], "unknown") ? CONTROL : UNKNOWN;
     }
     return true;
 }
@@ -61,18 +86,21 @@ bool vocabulary_read(struct vocabulary *v, const struct gguf *file, bool needs_s
                      struct fault *why)
 {
     struct gguf_array tokens = { 0 }, scores = { 0 }, types = { 0 };
+    const bool scored = needs_scores && gguf_find(file, "tokenizer.ggml.scores");
+    const bool typed = gguf_find(file, "tokenizer.ggml.token_type");
     if (!gguf_get_array(file, "tokenizer.ggml.tokens", GGUF_STRING, &tokens, why) ||
-        (needs_scores &&
+        (scored &&
          !gguf_get_array(file, "tokenizer.ggml.scores", GGUF_F32, &scores, why)) ||
-        !gguf_get_array(file, "tokenizer.ggml.token_type", GGUF_I32, &types, why) ||
-        !check_counts(file->path, tokens.count, needs_scores ? &scores.count : NULL,
-                      types.count, why))
+        !gguf_get_integers(file, "tokenizer.ggml.token_type", &types, why) ||
+        !check_counts(file->path, tokens.count, scored ? &scores.count : NULL,
+                      typed ? types.count : tokens.count, why))
         return false;
     v->count = (int32_t)tokens.count;
     v->pieces = calloc((size_t)v->count, sizeof *v->pieces);
     if (!v->pieces)
         return fault(why, "%s: out of memory for %" PRId32 " tokens", file->path, v->count);
-    return read_pieces(v, &tokens, &scores, &types, file->path, why);
+    return read_pieces(v, &tokens, &scores, &types, file->path, why) &&
+           (typed || find_control(v, file, why));
 }
 
 void vocabulary_free(struct vocabulary *v)

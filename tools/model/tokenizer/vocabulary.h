@@ -26,8 +26,10 @@ struct vocabulary {
     struct matcher *whole; /* finds the user-defined pieces; NULL: there are none */
 };
 
-/* Reads the pieces. A kind of tokenizer without scores does not need them. The texts are
- * those of the file until vocabulary_index(); a caller may replace them before. */
+/* Reads the pieces. A kind of tokenizer without scores does not read them. A file may have no
+ * scores, which are then equal, and no types: then all pieces are normal but those that have a key,
+ * such as BOS. The texts are those of the file until vocabulary_index(); a caller may replace them
+ * before, and types, too. */
 bool vocabulary_read(struct vocabulary *vocabulary, const struct gguf *file,
                      bool needs_scores, struct fault *why);
 
@@ -39,7 +41,7 @@ void vocabulary_free(struct vocabulary *vocabulary);
 int32_t vocabulary_find(const struct vocabulary *vocabulary, const char *bytes,
                         size_t length);
 
-/* The value of a piece spelled <0xNN>, or -1. */
+/* The value of a piece spelled <0xNN>, with letters of either case, or -1. */
 int vocabulary_byte(struct gguf_string text);
 
 #endif
