@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* ladder.h - the stages that a file passes before its devices can be used. docs/architecture.md lists
- * them with their source files. A candidate that stops at a stage gets a reason (reasons.def), a
- * message and a remedy. */
+/* ladder.h - the stages that a file passes before its devices can be used. docs/architecture.md
+ * lists them with their source files. A candidate that stops at a stage gets a reason
+ * (reasons.def), a message and a remedy. */
 #ifndef HW_OPEN_LADDER_H
 #define HW_OPEN_LADDER_H
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of a digit by its place in 0 to 9, A to F, a to f. */
+/* The value of a digit, by its place in 0 to 9, A to F, a to f. */
 static int hex_value(ptrdiff_t place)
 {
     return (int)(place < 16 ? place : place - 6);
