@@ -145,26 +145,22 @@ static void put_title(struct json *json, const struct candidate *c)
     json_string(json, "title", given ? c->manifest->title : capitals);
 }
 
-/* Whether the plugin has the op; the verdict says so for a plugin that is not bound. */
-static bool has_op(const struct plugin *plugin, uint32_t op)
-{
-    return plugin_is_bound(plugin) ? plugin_has(plugin, op)
-                                   : plugin->candidate->verdict->ops >> op & 1;
-}
-
+/* The verdict knows the table of a plugin that is not bound. */
 static void put_table(struct json *json, const struct plugin *plugin)
 {
+    const bool bound = plugin && plugin_is_bound(plugin);
+    const struct verdict *verdict = plugin ? plugin->candidate->verdict : NULL;
+    json_string(json, "version",
+                bound    ? plugin->table.version
+                : plugin ? verdict->version
+                         : NULL);
     if (!plugin) {
-        json_string(json, "version", NULL);
         json_string(json, "ops", NULL);
         return;
     }
-    json_string(json, "version",
-                plugin_is_bound(plugin) ? plugin->table.version
-                                        : plugin->candidate->verdict->version);
     json_open(json, "ops", '[');
     for (uint32_t op = 0; op < HW_OP_COUNT; op++)
-        if (has_op(plugin, op))
+        if (bound ? plugin_has(plugin, op) : verdict->ops >> op & 1)
             json_string(json, NULL, hw_op_name(op));
     json_close(json, ']');
 }

@@ -39,23 +39,13 @@ static bool climb_stage(struct hw_context *context, struct candidate *candidate,
     return passed;
 }
 
-/* Called before the code of the candidate runs in this process. */
-static void say_start(struct hw_context *context, const struct candidate *candidate)
+/* Tells the application whose code runs in this process from now on; NULL: no more. */
+static void say_running(struct hw_context *context, const char *path)
 {
-    log_line(&context->log, HW_LOG_DEBUG, "starting %s", candidate->path);
+    if (path)
+        log_line(&context->log, HW_LOG_DEBUG, "starting %s", path);
     if (context->start_fn)
-        context->start_fn(context->start_user, candidate->path);
-}
-
-static void say_started(struct hw_context *context)
-{
-    if (context->start_fn)
-        context->start_fn(context->start_user, NULL);
-}
-
-static bool look_at_loaded(struct hw_context *context, struct candidate *candidate)
-{
-    return !context->loaded_fn || context->loaded_fn(context, candidate);
+        context->start_fn(context->start_user, path);
 }
 
 /* Loads and starts the plugin. If another process has probed it, both count as the stage bind. */
@@ -63,13 +53,13 @@ static bool load_and_start(struct hw_context *context, struct candidate *candida
 {
     const enum stage starting = candidate->plugin->candidate->verdict ? STAGE_BIND
                                                                       : STAGE_PROBE;
-    say_start(context, candidate);
+    say_running(context, candidate->path);
     struct variables *before = variables_keep();
     bool good = climb_stage(context, candidate, STAGE_BIND, plugin_load) &&
-                climb_stage(context, candidate, STAGE_BIND, look_at_loaded) &&
+                (!context->loaded_fn || context->loaded_fn(context, candidate)) &&
                 climb_stage(context, candidate, starting, plugin_start);
     variables_restore(before);
-    say_started(context);
+    say_running(context, NULL);
     if (good)
         candidate->stage = STAGE_BIND;
     return good;

@@ -12,6 +12,7 @@
 #include "open/pick.h"
 #include "settings/config.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -127,10 +128,16 @@ static const struct candidate *find_candidate(const struct catalog *found,
     return stopped;
 }
 
-static void list_append(char *text, size_t size, const char *more)
+__attribute__((format(printf, 3, 4))) static void list_append(char *text, size_t size,
+                                                              const char *format, ...)
 {
-    size_t length = strlen(text);
-    snprintf(text + length, size - length, "%s%s", length ? ", " : "", more);
+    char item[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(item, sizeof item, format, arguments);
+    va_end(arguments);
+    const size_t length = strlen(text);
+    snprintf(text + length, size - length, "%s%s", length ? ", " : "", item);
 }
 
 /* The beginning of a message about a selector of a list, or of hw_device_find() (LISTS). */
@@ -158,7 +165,7 @@ static enum hw_status unknown_selector(const struct catalog *found,
     for (const struct candidate *c = found->candidates; c; c = c->next) {
         if (!was_found(c))
             continue;
-        list_append(all, sizeof all, c->name);
+        list_append(all, sizeof all, "%s", c->name);
         if (count < MAX_SELECTORS)
             names[count++] = c->name;
     }
@@ -191,10 +198,8 @@ static void list_devices(const struct catalog *found, const struct selector *sel
         const struct hw_device *device =
             i < found->order_count ? found->order[i]
                                    : found->unselected[i - found->order_count].device;
-        char line[256];
-        snprintf(line, sizeof line, "%s (%s)", device->name, device->info.name);
         if (!selector || glob(selector->backend, device->plugin->candidate->name))
-            list_append(text, size, line);
+            list_append(text, size, "%s (%s)", device->name, device->info.name);
     }
 }
 
@@ -257,19 +262,13 @@ static enum hw_status nothing_selected(struct catalog *found)
             find_candidate(found, &list->items[i]))
             return selector_failed(found, &list->items[i], LIST_BACKENDS);
     char reasons[1536] = "";
-    for (const struct candidate *c = found->candidates; c; c = c->next) {
-        char line[512];
-        snprintf(line, sizeof line, "%s: %s", c->name[0] ? c->name : c->file,
-                 c->reason ? message_of(c) : "its devices are not selected");
-        list_append(reasons, sizeof reasons, line);
-    }
+    for (const struct candidate *c = found->candidates; c; c = c->next)
+        list_append(reasons, sizeof reasons, "%s: %s", c->name[0] ? c->name : c->file,
+                    c->reason ? message_of(c) : "its devices are not selected");
     if (*reasons)
         return fail(HW_NO_DEVICE, "no device can be used. %s", reasons);
-    for (const struct directory *d = found->directories; d; d = d->next) {
-        char line[512];
-        snprintf(line, sizeof line, "%s: %s", d->path, d->state ? d->state : "");
-        list_append(reasons, sizeof reasons, line);
-    }
+    for (const struct directory *d = found->directories; d; d = d->next)
+        list_append(reasons, sizeof reasons, "%s: %s", d->path, d->state ? d->state : "");
     return fail(
         HW_NO_DEVICE,
         "no plugin was found (%s); install one, or name its directory in HW_PLUGIN_PATH",

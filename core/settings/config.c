@@ -28,6 +28,14 @@ const char *const setting_variables[SETTING_COUNT] = {
 #undef X
 };
 
+enum setting setting_named(const char *const list[SETTING_COUNT], const char *name)
+{
+    int setting = 0;
+    while (setting < SETTING_COUNT && strcmp(list[setting], name) != 0)
+        setting++;
+    return (enum setting)setting;
+}
+
 static const char defaults[SETTING_COUNT][8] = {
 #define X(field, variable, fallback) fallback,
     SETTINGS(X)
@@ -219,10 +227,7 @@ static void warn_unknown(struct settings *settings)
             continue;
         memcpy(name, *entry, length);
         name[length] = '\0';
-        bool known = false;
-        for (int i = 0; i < SETTING_COUNT; i++)
-            known = known || strcmp(name, setting_variables[i]) == 0;
-        if (known)
+        if (setting_named(setting_variables, name) != SETTING_COUNT)
             continue;
         const char *near, *text = advice(name, &near);
         settings_warn(settings,

@@ -9,6 +9,8 @@
 
 extern const char *const setting_fields[SETTING_COUNT];
 extern const char *const setting_variables[SETTING_COUNT];
+/* The setting that has this name in one of these lists; SETTING_COUNT if none has. */
+enum setting setting_named(const char *const list[SETTING_COUNT], const char *name);
 
 /* Reads all sources, once. The message of HW_INVALID has the source, the value and the accepted
  * values. With `anyway`, the default replaces an invalid value, and the other settings are read

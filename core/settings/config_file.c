@@ -34,15 +34,13 @@ static void text_trim(const char **text, size_t *length)
 
 /* Finds the setting whose field has this name. */
 static enum hw_status setting_find(const char *key, size_t length, const char *path,
-                                   unsigned line, int *setting)
+                                   unsigned line, enum setting *setting)
 {
     char name[64];
     snprintf(name, sizeof name, "%.*s", (int)(length < 63 ? length : 63), key);
-    for (int i = 0; i < SETTING_COUNT; i++)
-        if (strcmp(setting_fields[i], name) == 0) {
-            *setting = i;
-            return HW_OK;
-        }
+    *setting = setting_named(setting_fields, name);
+    if (*setting != SETTING_COUNT)
+        return HW_OK;
     const char *near = nearest(name, setting_fields, SETTING_COUNT);
     return fail(HW_INVALID, "%s:%u: there is no setting \"%s\"; %s%s%s", path, line, name,
                 near ? "did you mean \"" : "docs/settings.md lists them", near ? near : "",
@@ -52,7 +50,7 @@ static enum hw_status setting_find(const char *key, size_t length, const char *p
 static enum hw_status line_parse(struct file_values *values, const char *text,
                                  size_t length, const char *path, unsigned line)
 {
-    int setting = 0;
+    enum setting setting;
     text_trim(&text, &length);
     if (length == 0 || *text == '#')
         return HW_OK;
