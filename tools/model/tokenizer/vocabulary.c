@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The value of a digit, by its place in 0 to 9, A to F, a to f. */
+/* The value of the digit at a place in 0 to 9, A to F, a to f. */
 static int hex_value(ptrdiff_t place)
 {
     return (int)(place < 16 ? place : place - 6);
@@ -47,18 +47,26 @@ static bool read_pieces(struct vocabulary *v, const struct gguf_array *tokens,
     return true;
 }
 
-/* Without types, the tokens that the file names are known to be no text. */
-static bool find_control(struct vocabulary *v, const struct gguf *file, struct fault *why)
+/* Without types, the tokens that the file names, or that SentencePiece has in any case, are known
+ * to be no text. */
+static bool find_control(struct vocabulary *v, const struct gguf *file, bool needs_scores,
+                         struct fault *why)
 {
-    static const char *const names[] = { "bos", "eos", "eot", "eom", "padding", "unknown" };
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        uint64_t id = UINT64_MAX;
+    static const struct {
+        const char *name;
+        uint64_t usual; /* in SentencePiece */
+    } rows[] = {
+        { "unknown", 0 },      { "bos", 1 },          { "eos", 2 },
+        { "eot", UINT64_MAX }, { "eom", UINT64_MAX }, { "padding", UINT64_MAX },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        uint64_t id = needs_scores ? rows[i].usual : UINT64_MAX;
         char key[64];
-        snprintf(key, sizeof key, "tokenizer.ggml.%s_token_id", names[i]);
+        snprintf(key, sizeof key, "tokenizer.ggml.%s_token_id", rows[i].name);
         if (!gguf_get_count(file, key, &id, why))
             return false;
         if (id < (uint64_t)v->count)
-            v->pieces[id].type = strcmp(names[i], "unknown") ? CONTROL : UNKNOWN;
+            v->pieces[id].type = i ? CONTROL : UNKNOWN;
     }
     return true;
 }
@@ -100,7 +108,7 @@ bool vocabulary_read(struct vocabulary *v, const struct gguf *file, bool needs_s
     if (!v->pieces)
         return fault(why, "%s: out of memory for %" PRId32 " tokens", file->path, v->count);
     return read_pieces(v, &tokens, &scores, &types, file->path, why) &&
-           (typed || find_control(v, file, why));
+           (typed || find_control(v, file, needs_scores, why));
 }
 
 void vocabulary_free(struct vocabulary *v)
