@@ -72,6 +72,15 @@ static const struct {
     [40] = { "NVFP4", 64, 36 },    [41] = { "Q1_0", 128, 18 },
 };
 
+/* Types that the format had for a time. */
+static const struct {
+    uint32_t type;
+    const char *name;
+} retired[] = {
+    { 4, "Q4_2" },      { 5, "Q4_3" },        { 31, "Q4_0_4_4" },   { 32, "Q4_0_4_8" },
+    { 33, "Q4_0_8_8" }, { 36, "IQ4_NL_4_4" }, { 37, "IQ4_NL_4_8" }, { 38, "IQ4_NL_8_8" },
+};
+
 /* Files that are passed by mistake, recognised by their first bytes. */
 static const struct {
     const char *start, *what;
@@ -398,6 +407,13 @@ static bool take_tensor(struct cursor *c, struct gguf_tensor *tensor)
     const size_t at = c->at;
     if (!take_u32(c, &tensor->type))
         return false;
+    for (size_t i = 0; i < sizeof retired / sizeof *retired; i++)
+        if (tensor->type == retired[i].type)
+            return bad(
+                c, at,
+                "has type %s, which the format no longer has; use a file of Q4_0, or "
+                "quantize the model again",
+                retired[i].name);
     if (*gguf_type_name(tensor->type) == '?')
         return bad(c, at,
                    "ggml type %" PRIu32 " is unknown: the file is damaged, or made for a "
