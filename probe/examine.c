@@ -35,7 +35,11 @@ static bool examine_object(struct candidate *candidate, struct object *object)
                     "cannot be read: %s", strerror(errno));
     struct source source = { .fd = candidate->fd, .size = (uint64_t)info.st_size };
     const enum object_fault fault = object_read(&source, object, why, sizeof why);
-    return !fault || stop(candidate, reasons[fault], "%s", why);
+    if (fault)
+        stop(candidate, reasons[fault], "%s", why);
+    if (fault && object->remedy)
+        set_remedy(candidate, "%s", object->remedy);
+    return !fault;
 }
 
 /* ---- the C library ---- */

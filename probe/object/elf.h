@@ -23,6 +23,7 @@
     X(REL, 17)                                                                             \
     X(RELSZ, 18)                                                                           \
     X(PLTREL, 20)                                                                          \
+    X(TEXTREL, 22)                                                                         \
     X(JMPREL, 23)                                                                          \
     X(RUNPATH, 29)                                                                         \
     X(RELRSZ, 35)                                                                          \

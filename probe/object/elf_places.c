@@ -70,6 +70,19 @@ static bool table_good(const struct elf *elf, const struct table *table)
     return true;
 }
 
+/* Code for a fixed address has relocations in memory that is not writable; linkers accept that with
+ * -z notext, and mark the file. */
+static enum object_fault refuse_place(struct elf *elf)
+{
+    if (!elf_has(elf, TAG_TEXTREL))
+        return malformed(
+            elf->reader,
+            "a relocation writes outside its memory, or its symbol is not there");
+    elf->reader->object->remedy = "Compile it with -fPIC";
+    return because(elf->reader, OBJECT_MALFORMED,
+                   "it has text relocations: its code is for a fixed address");
+}
+
 enum object_fault elf_check_places(struct elf *elf)
 {
     enum { RELA = 7 };
@@ -80,8 +93,6 @@ enum object_fault elf_check_places(struct elf *elf)
                                     { TAG_RELR, TAG_RELRSZ, 1 } };
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         if (!table_good(elf, &tables[i]))
-            return malformed(elf->reader,
-                             "a relocation writes outside its memory, or its symbol is "
-                             "not there");
+            return refuse_place(elf);
     return OBJECT_GOOD;
 }

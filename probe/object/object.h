@@ -47,7 +47,8 @@ struct object {
     /* ELF only: undefined symbols without a version, which any library may define. */
     const char **undefined;
     size_t undefined_count;
-    const char *rpath; /* ELF only: paths for libraries; this and runpath may be NULL */
+    const char *remedy; /* of a fault, if that of its kind does not help; or NULL */
+    const char *rpath;  /* ELF only: paths for libraries; this and runpath may be NULL */
     const char *runpath;
 };
 

@@ -169,6 +169,18 @@ load common
     done
 }
 
+@test "code for a fixed address: how to compile it instead" {
+    command -v cc >/dev/null || skip "missing tool: cc"
+    chmod 755 "$BATS_TEST_TMPDIR"
+    cc -shared -fno-pic -mcmodel=large -fvisibility=hidden -Wl,-z,notext -I "$BATS_TEST_DIRNAME/../../include" \
+        -o "$BATS_TEST_TMPDIR/hw_minimal.so" "$BATS_TEST_DIRNAME/../../examples/minimal/hw_minimal.c" -lm ||
+        skip "missing tool: cc for code with text relocations"
+    chmod 755 "$BATS_TEST_TMPDIR/hw_minimal.so"
+    readelf -d "$BATS_TEST_TMPDIR/hw_minimal.so" | grep TEXTREL || skip "not applicable: no text relocations"
+    hw verify "$BATS_TEST_TMPDIR/hw_minimal.so" -q -o rmsnorm
+    fails 1 'it has text relocations: its code is for a fixed address. Remedy: Compile it with -fPIC'
+}
+
 @test "an op has one line" {
     needs_cpu
     hw verify cpu -o argmax --json
