@@ -66,6 +66,43 @@ install_plugin()
     [[ $stderr =~ "hw verify: interrupted while computing silu("[^\ ]+")"\ on\ deadly:0$ ]]
 }
 
+@test "a case that does not end in time is a failure, and the last case" {
+    install_plugin
+    DEADLY=silu:hang hw verify -o silu -q --timeout 1
+    [ "$status" -eq 1 ]
+    says 'FAILED deadly:0: it did not end within 1 second \(--timeout\)'
+    says " +again: hw verify deadly:0 -c 'silu\(.*\)'"
+    says ' +all +[0-9]+ passed +1 failed.*'
+    [[ $stderr == *"hw verify: deadly:0: the other cases were not run, because this one does not end" ]]
+    DEADLY=silu:hang hw verify -o silu -q --timeout 1 --json
+    [ "$status" -eq 1 ]
+    json "not d['good'] and d['devices'][0]['counts']['failed'] == 1"
+    DEADLY=queue:hang hw verify -o silu -q --timeout 1
+    [ "$status" -eq 1 ]
+    says 'FAILED deadly:0: opening it did not end within 1 second \(--timeout\)'
+    hw verify --timeout -1
+    fails 2 '--timeout: must be 0 or more'
+}
+
+@test "while a file is tried, the terminal shows the seconds, and Ctrl-C says so" {
+    install_plugin
+    unset HW_PROBE
+    export HW_CACHE_DIR=off HW_PROBE_TIMEOUT=3 DEADLY=open:hang
+    run on_terminal "$COMMAND verify $directory/hw_deadly.so"
+    [[ $output == *"trying $directory/hw_deadly.so: 1 s"* ]]
+    run --separate-stderr timeout -s INT 1 "$COMMAND" verify "$directory/hw_deadly.so"
+    [ "$stderr" = "hw verify: interrupted while trying $directory/hw_deadly.so" ]
+}
+
+@test "a plugin that prints from an op is told so" {
+    install_plugin
+    DEADLY=silu:print hw verify "$directory/hw_deadly.so" -o silu -q
+    says "Warning: .*/hw_deadly.so prints from silu; a plugin must not print, .*"
+    [[ $stderr == *"hello from a driver"* ]]
+    DEADLY=silu:print hw verify "$directory/hw_deadly.so" -o silu -q --json
+    json "d['files'][0]['prints'] == ['silu'] and d['files'][0]['links'] == []"
+}
+
 @test "a plugin that calls exit() is an error" {
     install_plugin
     for words in status "verify $directory/hw_deadly.so" "env HW_LOG"; do

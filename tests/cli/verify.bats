@@ -169,6 +169,18 @@ load common
     done
 }
 
+@test "a plugin that links the library is told so" {
+    command -v cc >/dev/null || skip "missing tool: cc"
+    core=$(dirname "$COMMAND")/../core
+    chmod 755 "$BATS_TEST_TMPDIR"
+    cc -shared -fPIC -fvisibility=hidden -I "$BATS_TEST_DIRNAME/../../include" -I "$BATS_TEST_DIRNAME/../plugins" \
+        -o "$BATS_TEST_TMPDIR/hw_sloppy.so" "$BATS_TEST_DIRNAME/sloppy.c" -L "$core" -Wl,--no-as-needed -lhw \
+        -Wl,-rpath,"$core"
+    chmod 755 "$BATS_TEST_TMPDIR/hw_sloppy.so"
+    HW_PROBE=inproc hw verify "$BATS_TEST_TMPDIR/hw_sloppy.so" -q -o silu
+    says 'Warning: .*hw_sloppy.so links the library, libhw.so.0; .*leave out -lhw.*'
+}
+
 @test "code for a fixed address: how to compile it instead" {
     command -v cc >/dev/null || skip "missing tool: cc"
     chmod 755 "$BATS_TEST_TMPDIR"

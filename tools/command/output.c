@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* output.c - see output.h. */
-#define _DEFAULT_SOURCE /* struct winsize */
+#define _GNU_SOURCE /* struct winsize, memfd_create() */
 
 #include "output.h"
 
@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 int out_json, out_csv;
@@ -46,6 +47,35 @@ static void take_result(void)
         out_file = stdout; /* closed: writing fails there, and out_end() says so */
 }
 
+static int kept = -1; /* the file that descriptor 1 leads to; -1: to standard error */
+static off_t forwarded;
+
+size_t out_forward(void)
+{
+    char block[4096];
+    size_t sum = 0;
+    ssize_t bytes;
+    while (kept >= 0 && (bytes = pread(kept, block, sizeof block, forwarded)) > 0) {
+        (void)!write(STDERR_FILENO, block, (size_t)bytes);
+        forwarded += bytes;
+        sum += (size_t)bytes;
+    }
+    return sum;
+}
+
+void out_capture(bool on)
+{
+    const int file = on && out_file != stdout ? memfd_create("output", MFD_CLOEXEC) : -1;
+    fflush(stdout);
+    out_forward();
+    if (out_file != stdout)
+        dup2(file < 0 ? STDERR_FILENO : file, STDOUT_FILENO);
+    if (kept >= 0)
+        close(kept);
+    kept = file;
+    forwarded = 0;
+}
+
 void out_begin(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
@@ -57,6 +87,9 @@ void out_begin(void)
     terminal = isatty(STDOUT_FILENO);
     colours = terminal && term && *term && strcmp(term, "dumb") && !(no_color && *no_color);
     take_result();
+    /* If a plugin crashes, the lines that it printed before are not lost. */
+    if (out_file != stdout)
+        setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
 }
 
 void out_look_for_json(int argc, const char **argv)

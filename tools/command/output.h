@@ -30,6 +30,12 @@ int out_end(int status);
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void say_folded(int hang, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Keeps output of plugins in a file, so that out_forward() can tell that there was any. */
+void out_capture(bool on);
+/* Writes what was kept since the last call to standard error, and returns its bytes. It may be
+ * called in a signal handler. */
+size_t out_forward(void);
+
 /* Whether the result is text for people: neither JSON nor CSV. */
 bool out_is_text(void);
 

@@ -254,6 +254,16 @@ const json_t *report_recommended(const struct report *report)
     return device_facts(report, json_array_get(selection, 0));
 }
 
+/* The remedy for somebody who names a plugin file, and has probably written it. */
+static const char *remedy_for_author(const char *remedy)
+{
+    static const char others[] = "Report it to its author";
+    const size_t length = sizeof others - 1;
+    if (strncmp(remedy, others, length))
+        return remedy;
+    return remedy[length] == ':' ? remedy + length + 2 : "mend the plugin";
+}
+
 /* Complains that the file has no device, with the reason. */
 static void complain_of_file(const struct report *report, const char *word)
 {
@@ -261,7 +271,7 @@ static void complain_of_file(const struct report *report, const char *word)
     if (*text_of(file, "message"))
         complain("%s: stopped at %s (%s): %s. Remedy: %s", word, text_of(file, "stage"),
                  text_of(file, "reason"), text_of(file, "message"),
-                 text_of(file, "remedy"));
+                 remedy_for_author(text_of(file, "remedy")));
     else
         complain("%s: %s", word,
                  report_error(report) ? report_error(report) : "it has no device");

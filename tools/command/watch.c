@@ -67,6 +67,7 @@ static void die(int number, siginfo_t *info, void *context)
     static _Thread_local bool mine; /* the old handler may raise another signal */
     const bool first = !atomic_flag_test_and_set(&taken);
     (void)context;
+    out_forward();
     mine |= first;
     if (!mine && number != SIGINT)
         for (;;)
@@ -97,6 +98,8 @@ static void exit_inside(void)
 {
     if (ended || getpid() != process)
         return;
+    fflush(stdout);
+    out_forward();
     complain("exit() was called %s%s%s",
              doing[0] ? "while " : "before the command was done", doing, advice);
     _exit(out_end(EXIT_FAILED));

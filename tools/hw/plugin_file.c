@@ -82,6 +82,32 @@ static void read_symbols(const struct image *image, json_t *names)
     }
 }
 
+/* ---- Needed libraries ---- */
+
+static void read_needed(const struct image *image, const ElfW(Shdr) * section,
+                        json_t *names)
+{
+    static const char library[] = "libhw.so";
+    const ElfW(Dyn) *rows = (const void *)(image->bytes + section->sh_offset);
+    for (size_t i = 0; i < section->sh_size / sizeof *rows && rows[i].d_tag; i++) {
+        const char *name = rows[i].d_tag == DT_NEEDED
+                               ? name_at(image, section, rows[i].d_un.d_val)
+                               : "";
+        if (!strncmp(name, library, sizeof library - 1))
+            json_array_append_new(names, json_string(name));
+    }
+}
+
+static void read_dynamic(const struct image *image, json_t *names)
+{
+    const ElfW(Ehdr) *header = (const void *)image->bytes;
+    const ElfW(Shdr) *sections = sections_of(image);
+    for (size_t i = 0; sections && i < header->e_shnum; i++)
+        if (sections[i].sh_type == SHT_DYNAMIC && sections[i].sh_link < header->e_shnum &&
+            is_inside(image, sections[i].sh_offset, sections[i].sh_size))
+            read_needed(image, &sections[i], names);
+}
+
 /* ---- The manifest ---- */
 
 static bool is_known_key(const char *key, size_t length)
@@ -171,6 +197,11 @@ static json_t *list_of(const char *path,
 json_t *extra_exports(const char *path)
 {
     return list_of(path, read_symbols);
+}
+
+json_t *linked_library(const char *path)
+{
+    return list_of(path, read_dynamic);
 }
 
 json_t *unknown_keys(const char *path)

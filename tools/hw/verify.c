@@ -6,6 +6,8 @@
 #include "command/options.h"
 #include "command/output.h"
 #include "command/report.h"
+#include "command/watch.h"
+#include "deadline.h"
 #include "plugin_file.h"
 #include "verify_run.h"
 
@@ -15,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct manual manual = {
     .about =
@@ -35,8 +38,10 @@ static const struct manual manual = {
         "The exit status is 1 if a case failed or the device computed no case.",
 };
 
+enum { DEFAULT_TIMEOUT = 60 }; /* seconds for a case */
+
 struct wishes {
-    int quick, support, list, verbose;
+    int quick, support, list, verbose, timeout;
     char *op, *kernel, *pattern;
 };
 
@@ -59,18 +64,26 @@ static void print_warning(const char *path, const char *what, const json_t *name
                others, remedy);
 }
 
-/* Adds {"file", "exports", "unknown_keys"} to the result. Symbols that a plugin exports besides its
- * entry can clash with those of the program. */
-static void check_file(const char *path, json_t *files)
+/* Adds {"file", "exports", "unknown_keys", "links", "prints"} to the result. Symbols that a plugin
+ * exports besides its entry can clash with those of the program. */
+static void check_file(const char *path, const json_t *prints, json_t *files)
 {
     json_t *exports = extra_exports(path), *keys = unknown_keys(path);
+    json_t *links = linked_library(path);
     print_warning(
         path, "exports", exports,
         " besides hw_plugin_entry; hide it, for example with -fvisibility=hidden");
     print_warning(path, "has in its manifest the unknown key", keys,
                   ", which is ignored; <hw/plugin.h> lists the keys");
-    json_array_append_new(files, json_pack("{s:s, s:o, s:o}", "file", path, "exports",
-                                           exports, "unknown_keys", keys));
+    print_warning(path, "links the library,", links,
+                  "; a plugin gets its services as a table: leave out -lhw, the flags of "
+                  "pkg-config --cflags hw are enough");
+    print_warning(path, "prints from", prints,
+                  "; a plugin must not print, because its text gets into the output of "
+                  "programs: pass messages to the host's log()");
+    json_array_append_new(files, json_pack("{s:s, s:o, s:o, s:o, s:O}", "file", path,
+                                           "exports", exports, "unknown_keys", keys,
+                                           "links", links, "prints", prints));
 }
 
 /* ---- The cases ----------------------------------------------------------------------------- */
@@ -99,27 +112,52 @@ static void print_csv(const json_t *devices)
     json_decref(rows);
 }
 
+struct outcome {
+    json_t *devices, *files, *result;
+};
+
+static void conclude(const struct outcome *outcome, bool good)
+{
+    if (out_csv && !out_json)
+        print_csv(outcome->devices);
+    json_object_set_new(outcome->result, "devices", outcome->devices);
+    json_object_set_new(outcome->result, "files", outcome->files);
+    json_object_set_new(outcome->result, "good", json_boolean(good));
+}
+
+/* A case of the device does not end. */
+static void give_up(void *user, json_t *device)
+{
+    const struct outcome *outcome = user;
+    json_array_append_new(outcome->devices, device);
+    conclude(outcome, false);
+    if (out_json)
+        out_tree(json_incref(outcome->result));
+    _exit(out_end(EXIT_FAILED));
+}
+
 static int verify_devices(const struct report *report, struct verify_run *run,
                           struct hw_device **devices, uint32_t count, json_t *result)
 {
-    json_t *list = json_array(), *files = json_array();
+    struct outcome outcome = { json_array(), json_array(), result };
     const char *path = "";
     bool good = true;
 
+    run->give_up = give_up;
+    run->user = &outcome;
+
     for (uint32_t i = 0; i < count; i++) {
         const char *own = report_plugin_path(report, devices[i]);
+        run->prints = json_array();
         if (!report->file)
             run->subject = hw_device_name(devices[i]);
-        good = verify_one(run, devices[i], list) && good;
+        good = verify_one(run, devices[i], outcome.devices) && good;
         if (*own && strcmp(own, path)) /* devices of one file follow each other */
-            check_file(own, files);
+            check_file(own, run->prints, outcome.files);
+        json_decref(run->prints);
         path = own;
     }
-    if (out_csv && !out_json)
-        print_csv(list);
-    json_object_set_new(result, "devices", list);
-    json_object_set_new(result, "files", files);
-    json_object_set_new(result, "good", json_boolean(good));
+    conclude(&outcome, good);
     return good ? 0 : EXIT_FAILED;
 }
 
@@ -258,6 +296,23 @@ static uint32_t choose_devices(const struct report *report, const char *word,
     return count;
 }
 
+/* The trial of a plugin takes time. Ctrl-C names it, and the terminal shows the seconds. */
+static bool open_report(struct report *report, const char *word,
+                        const struct hw_options *options)
+{
+    char work[600];
+    snprintf(work, sizeof work, "trying %.500s",
+             word && is_plugin_file(word) ? word : "the plugins");
+    watch_work(work);
+    watch_interrupt(true);
+    deadline_begin(&(struct deadline){ .work = work });
+    const bool good = report_open_for(report, word, options);
+    deadline_end();
+    watch_interrupt(false);
+    watch_work(NULL);
+    return good;
+}
+
 static int verify_word(const struct wishes *wishes, const char *word, json_t *result)
 {
     const struct hw_options options = { .size = sizeof options, .fallback = "error" };
@@ -266,6 +321,7 @@ static int verify_word(const struct wishes *wishes, const char *word, json_t *re
     int status = EXIT_FAILED;
     struct verify_run run = { .subject = word,
                               .verbose = wishes->verbose,
+                              .timeout = wishes->timeout,
                               .filter = { .op = wishes->op,
                                           .kernel = wishes->kernel,
                                           .pattern = wishes->pattern,
@@ -273,7 +329,7 @@ static int verify_word(const struct wishes *wishes, const char *word, json_t *re
 
     if (wishes->list)
         return list_cases(&run.filter, result);
-    if (!report_open_for(&report, word, &options))
+    if (!open_report(&report, word, &options))
         return EXIT_FAILED;
     uint32_t count = choose_devices(&report, word, devices);
     run.filter.precision = report_setting(&report, "HW_PRECISION");
@@ -287,7 +343,7 @@ static int verify_word(const struct wishes *wishes, const char *word, json_t *re
 
 int cmd_verify(int argc, const char **argv)
 {
-    struct wishes wishes = { 0 };
+    struct wishes wishes = { .timeout = DEFAULT_TIMEOUT };
     const char *ops[HW_OP_COUNT + 1] = { NULL };
     const struct poptOption table[] = {
         { "op", 'o', POPT_ARG_STRING, &wishes.op, 0, "only this op", "OP" },
@@ -297,6 +353,9 @@ int cmd_verify(int argc, const char **argv)
           "CASE" },
         { "quick", 'q', POPT_ARG_NONE, &wishes.quick, 0, "run fewer cases", NULL },
         { "verbose", 'v', POPT_ARG_NONE, &wishes.verbose, 0, "print every case", NULL },
+        { "timeout", '\0', POPT_ARG_INT, &wishes.timeout, 0,
+          "seconds for a case, which then fails and is the last one; 0: no limit (60)",
+          "SECONDS" },
         { "support", 's', POPT_ARG_NONE, &wishes.support, 0,
           "print which ops the device computes in which types, found by running the quick "
           "cases",
@@ -314,6 +373,11 @@ int cmd_verify(int argc, const char **argv)
         ops[op] = hw_op_name(op);
     bool ready = options_read(&arguments, &manual, table, argc, argv, 1, &status);
     if (ready && wishes.op && !is_known("op", wishes.op, ops)) {
+        status = EXIT_USAGE;
+        ready = false;
+    }
+    if (ready && wishes.timeout < 0) {
+        complain("--timeout: must be 0 or more");
         status = EXIT_USAGE;
         ready = false;
     }

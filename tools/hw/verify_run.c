@@ -5,6 +5,9 @@
 #include "command/measure.h"
 #include "command/output.h"
 #include "command/watch.h"
+#include "deadline.h"
+
+#include <hw/report.h>
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -200,20 +203,8 @@ static void print_result(const struct verify_result *result)
     print_errors(result);
 }
 
-/* Lets the message about a crash or Ctrl-C name the case. */
-static bool begin_case(void *user, uint32_t op, const char *test)
+static void count_result(struct verify_run *run, const struct verify_result *result)
 {
-    const struct verify_run *run = user;
-    char work[512];
-    (void)op;
-    snprintf(work, sizeof work, "computing %s on %s", test, run->device);
-    watch_work(work);
-    return true;
-}
-
-static bool take_result(void *user, const struct verify_result *result)
-{
-    struct verify_run *run = user;
     if (strcmp(run->op, result->op))
         next_op(run, result->op);
     ++*count_of(&run->op_counts, result->verdict);
@@ -224,7 +215,90 @@ static bool take_result(void *user, const struct verify_result *result)
         keep_reason(run, result);
     if (run->verbose && out_is_text())
         print_result(result);
+}
+
+/* ---- The end of a device ------------------------------------------------------------------- */
+
+/* Prints the last counts, and returns the device's part of the JSON result. */
+static json_t *end_device(struct verify_run *run)
+{
+    next_op(run, "");
+    json_decref(run->reasons);
+    if (out_is_text())
+        print_counts("all", &run->counts);
+    return json_pack("{s:s, s:o, s:o, s:o}", "device", run->device, "counts",
+                     counts_json(&run->counts), "ops", run->ops, "failures", run->failures);
+}
+
+/* A call of a plugin that hangs cannot be ended, so this is the last case. The thread that works is
+ * in that call, or waits in deadline_end(). */
+static void fail_late(void *user)
+{
+    struct verify_run *run = user;
+    char text[128];
+    snprintf(text, sizeof text, "%s did not end within %g second%s (--timeout)",
+             *run->test ? "it" : "opening it", run->timeout, run->timeout > 1 ? "s" : "");
+    const struct verify_result result = { .device = run->device,
+                                          .op = run->doing,
+                                          .kernel = "",
+                                          .test = run->test,
+                                          .verdict = VERIFY_FAILED,
+                                          .text = text };
+    out_forward();
+    run->counts.failed++;
+    count_result(run, &result);
+    json_t *device = end_device(run);
+    complain("%s: the other cases were not run, because this one does not end",
+             run->device);
+    run->give_up(run->user, device);
+}
+
+/* ---- Each case ----------------------------------------------------------------------------- */
+
+/* Lets the message about a crash or Ctrl-C name the work, and limits its time. */
+static void begin_work(struct verify_run *run)
+{
+    char work[512];
+    if (*run->test)
+        snprintf(work, sizeof work, "computing %s on %s", run->test, run->device);
+    else
+        snprintf(work, sizeof work, "opening %s", run->device);
+    watch_work(work);
+    watch_interrupt(true); /* the start of a plugin has turned it off */
+    deadline_begin(&(struct deadline){
+        .work = work, .seconds = run->timeout, .late = fail_late, .user = run });
+}
+
+static bool begin_case(void *user, uint32_t op, const char *test)
+{
+    struct verify_run *run = user;
+    deadline_end();
+    run->doing = hw_op_name(op);
+    snprintf(run->test, sizeof run->test, "%s", test);
+    begin_work(run);
+    return true;
+}
+
+/* Notes that the op printed: the text of a plugin gets into the output of programs. */
+static void note_print(struct verify_run *run, const char *op)
+{
+    const size_t count = json_array_size(run->prints);
+    fflush(stdout);
+    if (out_forward() == 0)
+        return;
+    wipe_progress(run);
+    if (!count || strcmp(json_string_value(json_array_get(run->prints, count - 1)), op))
+        json_array_append_new(run->prints, json_string(op));
+}
+
+static bool take_result(void *user, const struct verify_result *result)
+{
+    struct verify_run *run = user;
+    deadline_end();
+    note_print(run, result->op);
+    count_result(run, result);
     draw_progress(run, result);
+    begin_work(run); /* the next kernel of the case */
     return !out_is_closed();
 }
 
@@ -232,13 +306,14 @@ static bool take_result(void *user, const struct verify_result *result)
 
 /* A device that does not open, or lacks the forced kernel, is one error rather than one per
  * case. */
-static enum hw_status open_once(struct hw_device *device)
+static enum hw_status open_once(struct verify_run *run, struct hw_device *device)
 {
-    char work[160];
     struct hw_queue *queue;
-    snprintf(work, sizeof work, "opening %s", hw_device_name(device));
-    watch_work(work);
+    run->doing = "open";
+    run->test[0] = '\0';
+    begin_work(run);
     const enum hw_status status = hw_queue_open(device, NULL, &queue);
+    deadline_end();
     if (!status)
         hw_queue_close(queue);
     return status;
@@ -257,24 +332,22 @@ json_t *verify_device(struct verify_run *run, struct hw_device *device)
     memset(&run->counts, 0, sizeof run->counts);
     if (out_is_text())
         say("%s%s%s\n", ink(BOLD), run->device, ink(PLAIN));
-    watch_interrupt(true);
-    enum hw_status status = open_once(device);
+    out_capture(true);
+    enum hw_status status = open_once(run, device);
     if (!status)
         status = hw_device_reset(device); /* test withdrawn ops, too */
     if (!status)
         status = verify_test(device, &run->filter, &calls, &run->counts, error);
+    deadline_end();
+    out_capture(false);
     watch_interrupt(false);
     watch_work(NULL);
+    if (!status)
+        return end_device(run);
     next_op(run, "");
+    complain("%s: %s", run->device, *error ? error : hw_message());
     json_decref(run->reasons);
-    if (status) {
-        complain("%s: %s", run->device, *error ? error : hw_message());
-        json_decref(run->ops);
-        json_decref(run->failures);
-        return NULL;
-    }
-    if (out_is_text())
-        print_counts("all", &run->counts);
-    return json_pack("{s:s, s:o, s:o, s:o}", "device", run->device, "counts",
-                     counts_json(&run->counts), "ops", run->ops, "failures", run->failures);
+    json_decref(run->ops);
+    json_decref(run->failures);
+    return NULL;
 }
