@@ -143,6 +143,52 @@ END
     [ "$(cat output)" = "cpu:0: 0.090 0.245 0.665" ]
 }
 
+@test "the Python example takes NumPy arrays and PyTorch tensors, and keeps temporary ones" {
+    command -v python3 >/dev/null || skip "not applicable: no python3 here"
+    HW_BACKENDS=cpu PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$SOURCE/examples python3 - <<'END'
+import ctypes as c, types, weakref
+from softmax import Queue, check, host, hw, struct_of
+
+class Numpy:  # two columns of two, as numpy.asfortranarray() makes them
+    def __init__(self, *values, typestr="<f4"):
+        self.memory = (c.c_float * 4)(*values)
+        self.__array_interface__ = {"data": (c.addressof(self.memory), False), "typestr": typestr, "shape": (2, 2),
+                                    "strides": (4, 8)}
+
+class Torch:
+    shape, dtype, device = (2, 2), "torch.float32", types.SimpleNamespace(type="cpu")
+    def __init__(self, *values):
+        self.memory = (c.c_float * 4)(*values)
+    def data_ptr(self):
+        return c.addressof(self.memory)
+    def element_size(self):
+        return 4
+    def stride(self):
+        return 2, 1
+
+def refused(array):
+    try:
+        host(array)
+    except TypeError:
+        return True
+
+context = c.c_void_p()
+check(hw.hw_open(None, context))
+queue, x, y = Queue(hw.hw_device_default(context)), Numpy(1, 5, 3, 7), Torch(0, 0, 0, 0)
+kept = weakref.ref(x)
+queue.submit("add", a=host(x), b=host(Torch(10, 20, 30, 40)), y=host(y))
+del x
+assert kept()
+queue.wait()
+assert not kept() and list(y.memory) == [11, 23, 35, 47], list(y.memory)
+assert struct_of("add") is struct_of("add")
+there = Torch()
+there.device = types.SimpleNamespace(type="cuda")
+assert refused(there) and refused(Numpy(typestr=">f4")) and refused(Numpy(typestr="<f8")) and refused([1.0])
+hw.hw_close(context)
+END
+}
+
 @test "the Rust example builds and runs" {
     command -v rustc >/dev/null || skip "not applicable: no rustc here"
     rustc -O -L "$(pkg-config --variable=libdir hw)" -o silu "$SOURCE/examples/silu.rs"
