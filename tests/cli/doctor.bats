@@ -158,6 +158,21 @@ assert page.open == []
 EOF
 }
 
+@test "the page of a report has the verdict first, marks, and room on a small screen" {
+    setup_plugins
+    hw report good.html
+    grep -q '<p><span class="good">✓ No problem</span></p>' good.html
+    grep -q '<p>Recommended backend: <b class="text">cpu</b>' good.html
+    grep -q '<meta name="viewport"' good.html
+    echo text >"$plugins/hw_<b>.so"
+    hw report bad.html
+    sed '/<script/,$d' bad.html >page # without its JSON
+    grep -q '<p><span class="problem">✗ 1 problem</span></p>' page
+    grep -q '<h2>Problems</h2>' page
+    grep -q 'hw_&lt;b>.so' page
+    run ! grep -q 'hw_<b>' page
+}
+
 @test "a report replaces no file unasked" {
     setup_plugins
     hw report

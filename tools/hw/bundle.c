@@ -184,32 +184,128 @@ static void put_escaped(FILE *file, const char *text)
         }
 }
 
-static void put_row(FILE *file, const char *const *cells, int count)
+/* <tag class="name">text</tag> */
+static void put_element(FILE *file, const char *tag, const char *name, const char *text)
 {
-    fputs("<tr>", file);
-    for (int i = 0; i < count; i++) {
-        fputs("<td>", file);
-        put_escaped(file, cells[i]);
-        fputs("</td>", file);
-    }
-    fputs("</tr>\n", file);
+    fprintf(file, "<%s class=\"%s\">", tag, name);
+    put_escaped(file, text);
+    fprintf(file, "</%s>", tag);
 }
 
-/* A table of the rows' members with these keys. */
-static void put_table(FILE *file, const char *title, const json_t *rows,
-                      const char *const *keys, int count)
+enum mark { GOOD, NOTE, PROBLEM };
+
+static void put_mark(FILE *file, const char *tag, enum mark mark, const char *text)
+{
+    static const char *const names[] = { "good", "note", "problem" };
+    static const char *const signs[] = { "✓ ", "– ", "✗ " };
+    fprintf(file, "<%s><span class=\"%s\">%s", tag, names[mark], signs[mark]);
+    put_escaped(file, text);
+    fprintf(file, "</span></%s>", tag);
+}
+
+static enum mark mark_of(const json_t *check)
+{
+    const char *state = text_of(check, "state");
+    return !strcmp(state, "problem") ? PROBLEM : !strcmp(state, "note") ? NOTE : GOOD;
+}
+
+/* The text of a check or a file, with the remedy below it. */
+static void put_words(FILE *file, const char *text, const char *remedy)
+{
+    fputs("<td>", file);
+    put_element(file, "div", "text", text);
+    if (*remedy)
+        put_element(file, "div", "remedy", remedy);
+    fputs("</td>", file);
+}
+
+/* The checks whose mark is at least this. */
+static void put_checks(FILE *file, const char *title, const json_t *rows, enum mark least)
 {
     json_t *row;
     size_t index;
     fprintf(file, "<h2>%s</h2>\n<table>\n", title);
-    put_row(file, keys, count);
     json_array_foreach ((json_t *)rows, index, row) {
-        const char *cells[4];
-        for (int i = 0; i < count; i++)
-            cells[i] = text_of(row, keys[i]);
-        put_row(file, cells, count);
+        if (mark_of(row) < least)
+            continue;
+        fputs("<tr>", file);
+        put_mark(file, "td", mark_of(row), text_of(row, "subject"));
+        put_words(file, text_of(row, "text"), text_of(row, "remedy"));
+        fputs("</tr>\n", file);
     }
     fputs("</table>\n", file);
+}
+
+static void put_devices(FILE *file, const json_t *devices)
+{
+    json_t *device;
+    size_t index;
+    fputs("<h2>Devices</h2>\n<table>\n", file);
+    json_array_foreach ((json_t *)devices, index, device) {
+        const double memory = number_of(device, "memory_total");
+        fputs("<tr>", file);
+        put_mark(file, "td", flag_of(device, "selected") ? GOOD : NOTE,
+                 text_of(device, "name"));
+        put_words(file, text_of(device, "device"), text_of(device, "why"));
+        put_element(file, "td", "text", memory > 0 ? size_text((uint64_t)memory).text : "");
+        put_element(file, "td", "text", text_of(device, "driver"));
+        put_element(file, "td", "text", text_of(device, "arch"));
+        fputs("</tr>\n", file);
+    }
+    fputs("</table>\n", file);
+}
+
+/* The stages of a file up to the one where it stopped. */
+static void put_stages(FILE *file, const json_t *stages, const json_t *candidate)
+{
+    const char *last = text_of(candidate, "stage"), *reason = text_of(candidate, "reason");
+    json_t *stage;
+    size_t index;
+    fputs("<td>", file);
+    json_array_foreach ((json_t *)stages, index, stage) {
+        const char *name = text_of(stage, "name");
+        const bool stopped = !strcmp(name, last) && *reason;
+        put_mark(file, "div",
+                 !stopped               ? GOOD
+                 : may_be_meant(reason) ? NOTE
+                                        : PROBLEM,
+                 name);
+        if (!strcmp(name, last))
+            break;
+    }
+    fputs("</td>", file);
+}
+
+static void put_files(FILE *file, const json_t *stages, const json_t *candidates)
+{
+    json_t *candidate;
+    size_t index;
+    fputs("<h2>Plugin files</h2>\n<table>\n", file);
+    json_array_foreach ((json_t *)candidates, index, candidate) {
+        fputs("<tr>", file);
+        put_words(file, text_of(candidate, "file"), "");
+        put_stages(file, stages, candidate);
+        put_words(file, text_of(candidate, "message"), text_of(candidate, "remedy"));
+        fputs("</tr>\n", file);
+    }
+    fputs("</table>\n", file);
+}
+
+/* "✗ 2 problems", "Recommended backend: cpu (AMD EPYC)" */
+static void put_verdict(FILE *file, const json_t *tree)
+{
+    const struct report report = { .explain = json_object_get(tree, "explain") };
+    const json_t *device = report_recommended(&report);
+    const double problems = checks_problems(json_object_get(tree, "checks"));
+    char text[64] = "No problem";
+    if (problems > 0)
+        snprintf(text, sizeof text, "%.0f problem%s", problems, problems > 1 ? "s" : "");
+    put_mark(file, "p", problems > 0 ? PROBLEM : GOOD, text);
+    fputs("\n<p>Recommended backend: ", file);
+    put_element(file, "b", "text", device ? text_of(device, "backend") : "none");
+    fputs(" ", file);
+    put_escaped(file, device ? text_of(device, "device") : "");
+    fputs("</p>\n", file);
 }
 
 /* JSON inside a page: "</script>" must not end it. */
@@ -226,19 +322,28 @@ static void put_json(FILE *file, const json_t *tree)
     free(text);
 }
 
+static const char page_head[] =
+    "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
+    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">"
+    "<title>hw report</title>\n<style>\n"
+    "body { font-family: sans-serif; margin: 1em auto; max-width: 70em; padding: 0 1em; }\n"
+    "table { border-collapse: collapse; width: 100%; }\n"
+    "td { padding: .3em .8em .3em 0; border-bottom: 1px solid #ddd; vertical-align: top; "
+    "overflow-wrap: anywhere; }\n"
+    ".good { color: #060; } .note { color: #850; } .problem { color: #b00; }\n"
+    ".remedy { color: #555; }\n"
+    "@media (max-width: 40em) { td { display: block; border: 0; padding: .1em 0; } "
+    "tr { display: block; border-bottom: 1px solid #ddd; padding: .4em 0; } }\n"
+    "</style></head><body>\n<h1>hw report</h1>\n";
+
 static void put_page(FILE *file, const json_t *tree)
 {
-    static const char *const check[] = { "subject", "state", "text", "remedy" };
-    static const char *const candidate[] = { "file", "stage", "reason", "message" };
-    static const char *const device[] = { "name", "device", "driver", "arch" };
     const json_t *explain = json_object_get(tree, "explain");
     const json_t *system = json_object_get(tree, "system");
-    fputs(
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>hw "
-        "report</title>\n<style>body { font-family: sans-serif; margin: 2em; } td { padding: "
-        ".2em .8em; border-bottom: 1px solid #ddd; } tr:first-child { font-weight: bold; "
-        "}</style></head><body>\n<h1>hw report</h1>\n<p>",
-        file);
+    const json_t *checks = json_object_get(tree, "checks");
+    fputs(page_head, file);
+    put_verdict(file, tree);
+    fputs("<p>", file);
     put_escaped(file, text_of(tree, "written"));
     fputs(", hw ", file);
     put_escaped(file, text_of(tree, "command"));
@@ -247,9 +352,12 @@ static void put_page(FILE *file, const json_t *tree)
     fputs(", ", file);
     put_escaped(file, text_of(system, "processor"));
     fputs("</p>\n", file);
-    put_table(file, "Checks", json_object_get(tree, "checks"), check, 4);
-    put_table(file, "Devices", json_object_get(explain, "devices"), device, 4);
-    put_table(file, "Files", json_object_get(explain, "candidates"), candidate, 4);
+    if (checks_problems(checks) > 0)
+        put_checks(file, "Problems", checks, PROBLEM);
+    put_devices(file, json_object_get(explain, "devices"));
+    put_files(file, json_object_get(explain, "stages"),
+              json_object_get(explain, "candidates"));
+    put_checks(file, "Checks", checks, GOOD);
     put_json(file, tree);
     fputs("</body></html>\n", file);
 }

@@ -93,8 +93,7 @@ static size_t devices_of(const json_t *explain, const char *backend)
     return count;
 }
 
-/* Reasons that may be intended: something is not installed here, or excluded. */
-static bool may_be_meant(const char *reason)
+bool may_be_meant(const char *reason)
 {
     static const char *const reasons[] = { "disabled",    "not-selected",  "shadowed",
                                            "no-hardware", "needs-library", "no-driver",

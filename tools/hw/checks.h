@@ -12,5 +12,8 @@
 json_t *checks_of(const struct report *report);
 /* The number of problems. All rows of one withdrawn op on one device count as one. */
 double checks_problems(const json_t *rows);
+/* Whether the reason why a file is not used may be intended: something is not installed here, or
+ * excluded. */
+bool may_be_meant(const char *reason);
 
 #endif
