@@ -45,7 +45,7 @@ const char *hw_dtype_name(int32_t dtype)
     }
 }
 
-static const char *const op_names[] = {
+static const char op_names[][16] = {
 #define X(NAME, name) #name,
     HW_OPS(X)
 #undef X

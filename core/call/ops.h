@@ -9,7 +9,7 @@
 
 /* A field of an op's struct: an operand, or one of the other fields, which follow. */
 struct operand_row {
-    const char *name;
+    char name[16]; /* in the row: a pointer would have to be relocated in every process */
     uint32_t offset, bytes;
     int32_t type;      /* enum hw_field_type */
     enum hw_role role; /* of a tensor */

@@ -33,7 +33,7 @@ enum reason {
 };
 
 struct reason_row {
-    const char *code;
+    char code[20];
     enum stage stage;
     const char *sentence;
     const char *remedy;
