@@ -133,7 +133,7 @@ END
     command -v cc >/dev/null || skip "missing tool: cc"
     make_directory
     printf '#define NAME "few"\n#define LINES "rank=10\\n"\n#include "minimal.h"\n' >"$BATS_TEST_TMPDIR/few.c"
-    cc -shared -fPIC -fvisibility=hidden -I "$BATS_TEST_DIRNAME/../../include" -I "$BATS_TEST_DIRNAME/../plugins" \
+    cc -shared -fPIC -fvisibility=hidden -I "$BATS_TEST_DIRNAME/../../include" -I "$BATS_TEST_DIRNAME/../fixtures" \
         -o "$directory/hw_few.so" "$BATS_TEST_TMPDIR/few.c"
     cp "$PLUGINS/hw_cpu.so" "$directory/"
     chmod 755 "$directory"/*.so

@@ -173,7 +173,7 @@ load common
     command -v cc >/dev/null || skip "missing tool: cc"
     core=$(dirname "$COMMAND")/../core
     chmod 755 "$BATS_TEST_TMPDIR"
-    cc -shared -fPIC -fvisibility=hidden -I "$BATS_TEST_DIRNAME/../../include" -I "$BATS_TEST_DIRNAME/../plugins" \
+    cc -shared -fPIC -fvisibility=hidden -I "$BATS_TEST_DIRNAME/../../include" -I "$BATS_TEST_DIRNAME/../fixtures" \
         -o "$BATS_TEST_TMPDIR/hw_sloppy.so" "$BATS_TEST_DIRNAME/sloppy.c" -L "$core" -Wl,--no-as-needed -lhw \
         -Wl,-rpath,"$core"
     chmod 755 "$BATS_TEST_TMPDIR/hw_sloppy.so"
