@@ -140,18 +140,11 @@ static struct hw_context *create_context(const struct hw_options *options)
     context->generation = watch_forks();
     context->bind = plugin_bind;
     context->test = admission_test;
-    if (!options)
-        return context;
     context->flags = options->flags;
-    if (options->size >= offsetof(struct hw_options, log_user) + sizeof options->log_user) {
-        context->log.fn = options->log_fn;
-        context->log.user = options->log_user;
-    }
-    if (options->size >=
-        offsetof(struct hw_options, start_user) + sizeof options->start_user) {
-        context->start_fn = options->start_fn;
-        context->start_user = options->start_user;
-    }
+    context->log.fn = options->log_fn;
+    context->log.user = options->log_user;
+    context->start_fn = options->start_fn;
+    context->start_user = options->start_user;
     return context;
 }
 
@@ -216,16 +209,21 @@ enum hw_status hw_open(const struct hw_options *options, struct hw_context **con
                                          sizeof *options);
     if (status)
         return status;
-    if (options && (options->flags & ~(uint32_t)HW_OPEN_ANYWAY))
-        return fail(HW_INVALID, "hw_open: unknown flags 0x%x", (unsigned)options->flags);
+    struct hw_options given = { .size = sizeof given };
+    if (options) { /* a caller with an older header has fewer fields */
+        const size_t size = options->size & ~(sizeof(void *) - 1);
+        memcpy(&given, options, size < sizeof given ? size : sizeof given);
+    }
+    if (given.flags & ~(uint32_t)HW_OPEN_ANYWAY)
+        return fail(HW_INVALID, "hw_open: unknown flags 0x%x", (unsigned)given.flags);
     if (context_is_opening())
         return fail(HW_INVALID, "hw_open: called by a plugin that is being opened");
 
-    struct hw_context *made = create_context(options);
+    struct hw_context *made = create_context(&given);
     if (!made)
         return fail(HW_NO_MEMORY, "out of memory for a context");
     const uint32_t before = context_opening(made->generation);
-    status = open_context(made, options);
+    status = open_context(made, &given);
     context_opening(before);
     if (status)
         hw_close(made);

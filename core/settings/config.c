@@ -63,13 +63,10 @@ void settings_warn(struct settings *settings, char *text)
     free(text);
 }
 
-/* The text of an option; NULL if it is not set, or if the caller's struct is too old to
- * have it. */
+/* The text of an option; NULL if it is not set. */
 static const char *option_text(const struct hw_options *options, int setting)
 {
     const char *text;
-    if (!options || offsets[setting] + sizeof text > options->size)
-        return NULL;
     memcpy(&text, (const char *)options + offsets[setting], sizeof text);
     return text && *text ? text : NULL;
 }

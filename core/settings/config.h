@@ -12,9 +12,9 @@ extern const char *const setting_variables[SETTING_COUNT];
 /* The setting that has this name in one of these lists; SETTING_COUNT if none has. */
 enum setting setting_named(const char *const list[SETTING_COUNT], const char *name);
 
-/* Reads all sources, once. The message of HW_INVALID has the source, the value and the accepted
- * values. With `anyway`, the default replaces an invalid value, and the other settings are read
- * nevertheless. */
+/* Reads all sources, once. `options` has all fields. The message of HW_INVALID has the source, the
+ * value and the accepted values. With `anyway`, the default replaces an invalid value, and the
+ * other settings are read nevertheless. */
 enum hw_status config_read(struct settings *settings, const struct hw_options *options,
                            bool anyway);
 void config_free(struct settings *settings);
