@@ -128,26 +128,34 @@ void bind_unlock(const struct hw_context *context, struct candidate *candidate, 
     byte_unlock(&candidate->bind_lock, candidate->bind_row);
 }
 
+/* Returns how many rows there are. */
+static uint32_t rows_read(int fd, uint64_t numbers[LOCKS_MAX])
+{
+    const ssize_t bytes = fd < 0 ? 0 : pread(fd, numbers, LOCKS_MAX * sizeof *numbers, 0);
+    return bytes < 0 ? 0 : (uint32_t)((size_t)bytes / sizeof *numbers);
+}
+
 bool bind_is_locked(int place, const struct candidate *candidate)
 {
     uint64_t numbers[LOCKS_MAX];
     const uint64_t number = cache_number(candidate);
     const int fd = locks_open(place, O_RDONLY);
-    const ssize_t bytes = fd < 0 ? 0 : pread(fd, numbers, sizeof numbers, 0);
-    bool locked = false;
-    for (size_t i = 0; bytes > 0 && i < (size_t)bytes / sizeof number && !locked; i++)
-        locked = numbers[i] == number;
+    uint32_t row = 0, rows = rows_read(fd, numbers);
+    while (row < rows && numbers[row] != number)
+        row++;
     if (fd >= 0)
         close(fd);
-    return locked;
+    return row < rows;
 }
 
 void bind_forgive(int place, const struct candidate *candidate)
 {
+    uint64_t numbers[LOCKS_MAX];
     const uint64_t number = cache_number(candidate);
     const int fd = locks_open(place, O_RDWR);
-    for (uint32_t row = 0; fd >= 0 && row < LOCKS_MAX; row++)
-        if (number_read(fd, row) == number && !byte_lock(fd, row, F_WRLCK)) {
+    const uint32_t rows = rows_read(fd, numbers);
+    for (uint32_t row = 0; row < rows; row++)
+        if (numbers[row] == number && !byte_lock(fd, row, F_WRLCK)) {
             number_write(fd, row, 0);
             byte_lock(fd, row, F_UNLCK);
         }

@@ -360,20 +360,20 @@ static enum object_fault check_segments(struct plugin_file *file,
                                         const struct segments *segments)
 {
     enum object_fault fault = OBJECT_GOOD;
-    bool is_program = false, loads = false;
+    bool has[PT_INTERP + 1] = { false };
     for (unsigned i = 0; i < segments->count && !fault; i++) {
         const ElfW(Phdr) *row = &segments->rows[i];
-        is_program = is_program || row->p_type == PT_INTERP;
-        loads = loads || row->p_type == PT_LOAD;
+        if (row->p_type <= PT_INTERP)
+            has[row->p_type] = true;
         if (row->p_type == PT_NOTE)
             fault = read_notes(file, row);
         else if (row->p_type == PT_LOAD && !has_bytes(file, row->p_offset, row->p_filesz))
             fault = truncated(file, "before its segments");
     }
-    if (!fault && is_program && !file->header->manifest)
+    if (!fault && (!has[PT_LOAD] || !has[PT_DYNAMIC]))
+        return malformed(file, "it must have segments to load and one dynamic section");
+    if (!fault && has[PT_INTERP] && !file->header->manifest)
         return header_refuse(file, OBJECT_NOT_SHARED, "a program, not a shared object");
-    if (!fault && !loads)
-        return malformed(file, "it has no segment to load");
     return fault;
 }
 
