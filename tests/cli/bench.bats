@@ -4,6 +4,19 @@
 
 load common
 
+@test "without a name, it says how fast each device is" {
+    needs_cpu
+    export HW_BACKENDS=cpu
+    hw bench
+    succeeds
+    says ' +memory +f32 +f16 +bf16'
+    says ' +cpu:0 +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+'
+    hw bench speed -d cpu:0 --json
+    succeeds
+    json "[r['device'] for r in d['results']] == ['cpu:0'] and d['results'][0]['memory'] > 0" \
+        "set(d['results'][0]['matmul']) == {'f32', 'f16', 'bf16'}"
+}
+
 @test "dispatch compares the library with the plugin itself" {
     needs_cpu
     hw bench dispatch silu matmul --repetitions=20

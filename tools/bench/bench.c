@@ -19,21 +19,21 @@ static bool takes_no_words(const char **words)
     return !words[0];
 }
 
-/* open is first: it needs a process that has not opened a context yet. */
+/* The first one is measured if no name is given. */
 static const struct measurement {
     const char *name;
     int (*run)(const struct bench *bench);
     bool (*accepts)(const char **words);
-    bool by_default; /* quick enough to run when no name is given */
 } measurements[] = {
-    { "open", measure_open, takes_no_words, true },
-    { "dispatch", measure_dispatch, dispatch_accepts, true },
-    { "copy", measure_copies, takes_no_words, true },
-    { "overhead", measure_overhead, takes_no_words, false },
-    { "peaks", measure_peaks, takes_no_words, false },
-    { "threads", measure_threads, takes_no_words, false },
-    { "ops", measure_ops, ops_accepts, false },
-    { "products", measure_products, products_accepts, false },
+    { "speed", measure_speed, takes_no_words },
+    { "open", measure_open, takes_no_words },
+    { "dispatch", measure_dispatch, dispatch_accepts },
+    { "copy", measure_copies, takes_no_words },
+    { "overhead", measure_overhead, takes_no_words },
+    { "peaks", measure_peaks, takes_no_words },
+    { "threads", measure_threads, takes_no_words },
+    { "ops", measure_ops, ops_accepts },
+    { "products", measure_products, products_accepts },
 };
 enum { MEASUREMENTS = sizeof measurements / sizeof measurements[0] };
 enum { MOST_REPETITIONS = 1000000, MOST_SECONDS = 3600, UNNAMED = INT_MIN };
@@ -41,6 +41,7 @@ enum { MOST_REPETITIONS = 1000000, MOST_SECONDS = 3600, UNNAMED = INT_MIN };
 static const struct manual manual = {
     .about =
         "hw bench - measure on this machine\n\n"
+        "  speed             how fast is each device: its memory, and its products by type\n"
         "  dispatch [OP...]  overhead of an op call over a direct call of the plugin's function,\n"
         "                    or of its plan: the same call repeated, several shapes in turn, a\n"
         "                    struct that is filled anew, and operands that move\n"
@@ -56,12 +57,13 @@ static const struct manual manual = {
         "  products [TYPE:MxNxK...]\n"
         "                    products on the host's processor with weights read from memory, as\n"
         "                    stored and packed, and their share of the processor's peaks\n\n"
-        "Without a name: open, dispatch and copy. Figures are medians, with the minimum or the\n"
-        "10th percentile and the 90th percentile; measurements\n"
-        "that are compared take turns.",
-    .arguments =
-        "[OPTION...] [dispatch|open|copy|overhead|peaks|threads|ops|products [WORD...]]",
+        "Without a name: speed, which takes at most about 20 seconds. Figures are medians, with\n"
+        "the minimum or the 10th percentile and the 90th percentile; measurements that are\n"
+        "compared take turns.",
+    .arguments = "[OPTION...] "
+                 "[speed|dispatch|open|copy|overhead|peaks|threads|ops|products [WORD...]]",
     .notes =
+        "  hw bench                                how fast is this machine\n"
         "  taskset -c 1 hw bench dispatch          on one core: steadier figures\n"
         "  hw bench dispatch silu matmul --json    figures with units, machine, version, date\n"
         "  HW_BACKENDS=cpu hw bench open           only this backend\n"
@@ -91,33 +93,23 @@ static int find_measurement(const char *name)
             return i;
 }
 
-static int run_all(const struct bench *bench)
-{
-    int status = 0;
-    for (int i = 0; i < MEASUREMENTS && !status; i++)
-        if (measurements[i].by_default)
-            status = measurements[i].run(bench);
-    return status;
-}
-
 static int measure_words(struct bench *bench, int which, int argc, const char **argv)
 {
-    if (which >= 0 && !measurements[which].accepts(bench->words))
+    if (!measurements[which].accepts(bench->words))
         return EXIT_USAGE;
     json_t *result = measure_header(argc, argv);
 
     bench->results = json_array();
     if (out_is_text())
         measure_print_header();
-    int status = which < 0 ? run_all(bench) : measurements[which].run(bench);
-    return measure_end(result, bench->results, status);
+    return measure_end(result, bench->results, measurements[which].run(bench));
 }
 
 int cmd_bench(int argc, const char **argv)
 {
     struct bench bench = { .repetitions = UNNAMED, .seconds = UNNAMED };
     char *device = NULL, *pattern = NULL, *kernel = NULL;
-    int which = -1, status;
+    int which = 0, status;
     const struct poptOption table[] = {
         { "device", 'd', POPT_ARG_STRING, &device, 0,
           "the device to measure, or a plugin file (the recommended device)", "DEVICE" },

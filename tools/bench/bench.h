@@ -29,6 +29,7 @@ int measure_open(const struct bench *bench);
 int measure_copies(const struct bench *bench);
 int measure_overhead(const struct bench *bench);
 int measure_peaks(const struct bench *bench);
+int measure_speed(const struct bench *bench);
 int measure_threads(const struct bench *bench);
 int measure_ops(const struct bench *bench);
 int measure_products(const struct bench *bench);

@@ -41,7 +41,7 @@ _hw_words()
     quantize) echo $_hw_types ;;
     cache) [ "$number" -eq 2 ] && echo show clear || _hw_backends ;;
     plugin) [ "$number" -ne 2 ] || echo show check lock ;;
-    bench) echo open dispatch copy overhead peaks threads ops products ;;
+    bench) echo speed open dispatch copy overhead peaks threads ops products ;;
     env) hw env --csv | sed -nE '2,$s/^([a-z_]+),([A-Z_]+),.*/\1 \2/p' ;;
     explain) _hw_backends ;;
     devices | verify) _hw_devices ;;
