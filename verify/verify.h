@@ -3,9 +3,9 @@
  * oracle, measures it, and finds the ops and dtypes that it supports. docs/testing.md has the
  * questions and the tolerances.
  *
- * It works on a device of an open context and uses only <hw/hw.h>. Open the context with fallback
- * "error", so that no other device computes an op; if one still does, the case counts as
- * unsupported, never as passed.
+ * It works on a device of an open context and uses only the public headers. Open the context with
+ * fallback "error", so that no other device computes an op; if one still does, the case counts
+ * as unsupported, never as passed.
  *
  * Functions return HW_OK if the run was possible, whatever its results; HW_INVALID with a
  * message in `error` if no case matches the filter; otherwise the error of opening a queue

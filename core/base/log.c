@@ -12,7 +12,7 @@ static _Thread_local bool telling;
 
 static const char *level_name(int32_t level)
 {
-    static const char *const names[] = { "", "error", "warning", "info", "debug" };
+    static const char names[][8] = { "", "error", "warning", "info", "debug" };
     return level >= HW_LOG_ERROR && level <= HW_LOG_DEBUG ? names[level] : "log";
 }
 

@@ -13,8 +13,9 @@ uint64_t microseconds_now(void);
 /* The plugin directory beside the running library; see docs/build.md. The caller frees it. Returns
  * NULL and sets errno if memory runs out or the system does not name the library's file. */
 char *plugin_directory(bool elevated);
-/* The path of the running library's helper program hw-probe or hw-worker, which need not exist; see
- * docs/build.md. The caller frees it. NULL as above. */
+/* The path of a file that the running library needs beside its plugins: hw-probe, hw-worker,
+ * hw_worker.so or hw_shadow.so. It need not exist; see docs/build.md. The caller frees it. NULL as
+ * above. */
 char *helper_program(const char *name, bool elevated);
 /* The system directory from which the C library was loaded. May be NULL; the caller frees it. */
 char *libc_directory(void);

@@ -211,7 +211,7 @@ bool probe_accept(struct candidate *candidate, const unsigned char *bytes, size_
         set_remedy(candidate, "%s", verdict->remedy);
     else if (is_crash(verdict->reason))
         set_remedy(candidate, "%s. HW_DISABLE=%s leaves it out",
-                   reason_rows[verdict->reason].remedy, candidate->name);
+                   reason_remedy(verdict->reason), candidate->name);
     return true;
 }
 

@@ -60,7 +60,7 @@ struct target {
     enum object_format format;
     const char *machines; /* "x86-64 and AArch64"; NULL: the file ends before it says so */
     bool here;            /* this processor is among them */
-    bool several;         /* processors, so that `bits` is not that of all */
+    bool several;         /* processors, so `bits` need not hold for all */
     unsigned bits;        /* of an address */
     bool big;             /* the byte order */
 };

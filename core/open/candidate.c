@@ -13,16 +13,21 @@
 #include <unistd.h>
 
 const struct reason_row reason_rows[REASON_COUNT] = {
-    [REASON_NONE] = { "", STAGE_LIST, "", "" },
+    [REASON_NONE] = { "", STAGE_LIST, "\0" },
 #define X(NAME, code, STAGE, sentence, remedy)                                             \
-    [REASON_##NAME] = { code, STAGE_##STAGE, sentence, remedy },
+    [REASON_##NAME] = { code, STAGE_##STAGE, sentence "\0" remedy },
 #include "open/reasons.def"
 #undef X
 };
 
+const char *reason_remedy(enum reason reason)
+{
+    return strchr(reason_rows[reason].sentence, '\0') + 1;
+}
+
 const char *stage_name(enum stage stage)
 {
-    static const char *const names[] = {
+    static const char names[][10] = {
 #define X(NAME, name) name,
         STAGES(X)
 #undef X
@@ -76,7 +81,7 @@ const char *message_of(const struct candidate *candidate)
 
 const char *remedy_of(const struct candidate *candidate)
 {
-    return candidate->remedy ? candidate->remedy : reason_rows[candidate->reason].remedy;
+    return candidate->remedy ? candidate->remedy : reason_remedy(candidate->reason);
 }
 
 static bool has_code_of(enum reason reason, enum reason other)

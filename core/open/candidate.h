@@ -35,10 +35,10 @@ enum reason {
 struct reason_row {
     char code[20];
     enum stage stage;
-    const char *sentence;
-    const char *remedy;
+    const char *sentence; /* the remedy follows its NUL: see reason_remedy() */
 };
 extern const struct reason_row reason_rows[REASON_COUNT];
+const char *reason_remedy(enum reason reason);
 const char *stage_name(enum stage stage);
 
 /* A device that a plugin found but hides, and why. */

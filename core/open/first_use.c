@@ -15,9 +15,9 @@
 /* Reports the failure but leaves the plugin unbound, so that the next use tries again. */
 static enum hw_status bind_put_off(struct candidate *again)
 {
-    const enum hw_status status = fail(
-        HW_NO_MEMORY, "plugin %s (%s) cannot be loaded now: %s. Remedy: %s", again->name,
-        again->path, message_of(again), reason_rows[REASON_NO_MEMORY].remedy);
+    const enum hw_status status =
+        fail(HW_NO_MEMORY, "plugin %s (%s) cannot be loaded now: %s. Remedy: %s",
+             again->name, again->path, message_of(again), reason_remedy(REASON_NO_MEMORY));
     candidate_free(again);
     return status;
 }

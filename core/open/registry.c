@@ -36,8 +36,8 @@ void device_uuid(const struct hw_device_info *info, char text[UUID_SIZE])
 
 const char *device_kind_name(int32_t kind)
 {
-    static const char *const names[] = { "other", "discrete", "integrated", "cpu",
-                                         "software" };
+    static const char names[][12] = { "other", "discrete", "integrated", "cpu",
+                                      "software" };
     return kind >= 0 && kind <= HW_DEVICE_SOFTWARE ? names[kind] : "other";
 }
 

@@ -49,7 +49,7 @@ enum hw_status selection_read(struct hw_context *context, bool anyway)
         return fail(HW_NO_MEMORY, "out of memory for the selection");
     context->selection = selection;
     enum hw_status last = HW_OK;
-    for (int i = 0; i < LISTS; i++) {
+    for (enum list_name i = 0; i < LISTS; i++) {
         enum hw_status status = selectors_parse(&selection->list[i],
                                                 value_of(context, i)->text,
                                                 source_of(context, i), rows[i].accepted);

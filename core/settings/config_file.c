@@ -143,7 +143,7 @@ static enum hw_status file_refused(const char *path, const struct distrust *why)
     case REASON_UNTRUSTED_MODE:
     case REASON_UNTRUSTED_PATH:
         return fail(HW_UNTRUSTED, CONFIG_FILE "%s. Remedy: %s", path, why->message,
-                    reason_rows[why->reason].remedy);
+                    reason_remedy(why->reason));
     default:
         return named ? fail(HW_IO, "configuration file %s" OTHER_FILE, why->message)
                      : fail(HW_IO, CONFIG_FILE "%s" OTHER_FILE, path, why->message);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* hw/hw.hpp - the library for C++17: handles that free themselves, errors as exceptions, and
- * ops without the keyword `struct`. It is a thin layer over hw.h; pass the result of get() to
- * the functions of hw.h:
+ * ops without the keyword `struct`. It is a thin layer over hw.h and interop.h; pass the result of
+ * get() to their functions:
  *
  *   hw::context context = hw::open();
  *   hw::queue queue = hw::open_queue(hw_device_default(context.get()));

@@ -210,9 +210,9 @@ enum hw_event_flag {
 };
 
 /* Memory to import: the `bytes` bytes that begin `offset` bytes into the object named by
- * `handle`. `kind` says what the handle is: "host" for a host address, such as that of a
- * mapped file, or "<plugin>.<what>" ("cuda.memory", "opencl.mem"), as listed in the
- * plugin's documentation. */
+ * `handle`. `kind` says what the handle is: "host" for a host address, such as a mapped
+ * file's, or "<plugin>.<what>" ("cuda.memory", "opencl.mem"), as listed in the plugin's
+ * documentation. */
 struct hw_import {
     uint32_t size;
     uint32_t flags; /* HW_BUFFER_READ_ONLY, HW_BUFFER_WRITE_ONLY */

@@ -58,11 +58,11 @@ nothing()
     needed "$LIBRARY" | grep -vE '^(libc\.so\.6|ld-linux[-a-z0-9_]*\.so\.[0-9])$' | nothing
 }
 
-@test "the library is under 288 KiB when stripped" {
+@test "the library is under 256 KiB when stripped" {
     strip -o "$BATS_TEST_TMPDIR/stripped" "$LIBRARY"
     size=$(stat -c %s "$BATS_TEST_TMPDIR/stripped")
     echo "$size bytes"
-    [ "$size" -lt $((288 * 1024)) ]
+    [ "$size" -lt $((256 * 1024)) ]
 }
 
 @test "its name has a version in it" {

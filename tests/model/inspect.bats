@@ -123,7 +123,7 @@ END
     grep -qE '^  a.texts +string\[9\] +\["t0", .*"t7", \.\.\.\]$' out
     grep -qE '^  s.long +string +(ä){30}\.\.\.$' out
     grep -qE '^  s.nul +string +a\\x00b$' out
-    grep -qF 'a\xff\x1b[2J\x7fb\xc2\x9b2J' out
+    grep -qF '\x1b[2J\x7fb\xc2\x9b2J' out
     run ! grep -qP '[\x00-\x09\x0b-\x1f\x7f]' out
     run ! env LC_ALL=C grep -q $'\xc2\x9b' out
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* llama.h - the LLaMA decoder on one device: weights as in the file, a KV cache, and the
- * ops that turn tokens into scores for the next one. Written on <hw/hw.h> alone.
+ * ops that turn tokens into scores for the next one. Written on the public headers alone.
  *
  * Activations are f32, unless llama_settings allows other types in large batches. Everything that
  * changes from token to token (ids, positions, the length of the cache) is in device
