@@ -65,7 +65,7 @@ def describe(array):
         return facts["data"][0], facts["typestr"][1:], facts["shape"], facts["strides"]
     if isinstance(array, c.Array) and array._type_ is c.c_float:
         return c.addressof(array), "f4", (len(array),), None
-    raise TypeError(f"{type(array).__name__} is no ctypes array of c_float, NumPy array or PyTorch tensor")
+    raise TypeError(f"{type(array).__name__}: pass a ctypes array of c_float, a NumPy array or a PyTorch tensor")
 
 
 def host(array):

@@ -137,7 +137,7 @@ END
         -o "$directory/hw_few.so" "$BATS_TEST_TMPDIR/few.c"
     cp "$PLUGINS/hw_cpu.so" "$directory/"
     chmod 755 "$directory"/*.so
-    export HW_PLUGIN_PATH_ONLY=$directory
+    export HW_PLUGIN_PATH=$directory:!
     hw explain --json
     json "d['recommended'] == 'few'" # the first one, which programs use
     hw status

@@ -181,6 +181,24 @@ load common
     says 'Warning: .*hw_sloppy.so links the library, libhw.so.0; .*leave out -lhw.*'
 }
 
+@test "the author of a faulty plugin is not sent to its author" {
+    command -v cc >/dev/null || skip "missing tool: cc"
+    chmod 755 "$BATS_TEST_TMPDIR"
+    cat >"$BATS_TEST_TMPDIR/bad.c" <<'END'
+#include <hw/plugin.h>
+static int32_t fill(const struct hw_host *host, struct hw_plugin *table)
+{
+    (void)host, (void)table;
+    return HW_OK;
+}
+HW_PLUGIN("bad", "", fill)
+END
+    cc -shared -fPIC -I "$BATS_TEST_DIRNAME/../../include" -o "$BATS_TEST_TMPDIR/hw_bad.so" "$BATS_TEST_TMPDIR/bad.c"
+    chmod 755 "$BATS_TEST_TMPDIR/hw_bad.so"
+    hw verify "$BATS_TEST_TMPDIR/hw_bad.so"
+    fails 1 'stopped at probe \(bad-table\): .*\. Remedy: mend the plugin$'
+}
+
 @test "code for a fixed address: how to compile it instead" {
     command -v cc >/dev/null || skip "missing tool: cc"
     chmod 755 "$BATS_TEST_TMPDIR"
