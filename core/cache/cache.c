@@ -299,7 +299,7 @@ void cache_load_dates(struct hw_context *context, struct candidate *candidate)
     candidate->tried = candidate->retry = (int64_t)time(NULL); /* at every start */
     if (candidate->reason && !reason_is_kept(candidate->reason))
         return;
-    if (!cache_find(context, candidate, &entry)) {
+    if (!cache_find_any(context, candidate, &entry)) {
         cache_tell(context, candidate);
         return;
     }

@@ -88,25 +88,27 @@ static bool number_write(int fd, uint32_t row, uint64_t number)
     return pwrite(fd, &number, sizeof number, row * sizeof number) == sizeof number;
 }
 
-/* Takes the row unless another thread has it, or a process ended while it had it. */
-static bool row_take(int fd, uint32_t row, uint64_t number)
+/* Takes the row unless another thread has it or, without `stale`, a process ended while it had
+ * it. */
+static bool row_take(int fd, uint32_t row, uint64_t number, bool stale)
 {
     if (byte_lock(fd, row, F_WRLCK))
         return false;
-    if (!number_read(fd, row) && number_write(fd, row, number))
+    if ((stale || !number_read(fd, row)) && number_write(fd, row, number))
         return true;
     byte_lock(fd, row, F_UNLCK);
     return false;
 }
 
+/* If all rows are taken, a second round takes rows of processes that have ended. */
 void bind_lock(const struct hw_context *context, struct candidate *candidate)
 {
     const int fd = locks_make(context, candidate);
     const uint64_t number = fd < 0 ? 0 : cache_number(candidate);
-    for (uint32_t row = 0; fd >= 0 && row < LOCKS_MAX; row++)
-        if (row_take(fd, row, number)) {
+    for (uint32_t i = 0; fd >= 0 && i < 2 * LOCKS_MAX; i++)
+        if (row_take(fd, i % LOCKS_MAX, number, i >= LOCKS_MAX)) {
             candidate->bind_lock = fd;
-            candidate->bind_row = row;
+            candidate->bind_row = i % LOCKS_MAX;
             return;
         }
     if (fd >= 0)
@@ -156,7 +158,8 @@ void bind_forgive(int place, const struct candidate *candidate)
     const uint32_t rows = rows_read(fd, numbers);
     for (uint32_t row = 0; row < rows; row++)
         if (numbers[row] == number && !byte_lock(fd, row, F_WRLCK)) {
-            number_write(fd, row, 0);
+            if (number_read(fd, row) == number) /* still, now that the row is locked */
+                number_write(fd, row, 0);
             byte_lock(fd, row, F_UNLCK);
         }
     if (fd >= 0)

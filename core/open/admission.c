@@ -94,9 +94,14 @@ static bool list_forms(struct hw_device *device, const struct verdict *verdict)
     return good;
 }
 
+/* Replaces what an earlier verdict said about the device. */
 static enum hw_status verdict_apply(struct hw_device *device, const struct verdict *verdict)
 {
-    if (!list_forms(device, verdict))
+    pthread_mutex_lock(&device->context->lock);
+    op_states_free(device);
+    const bool good = list_forms(device, verdict);
+    pthread_mutex_unlock(&device->context->lock);
+    if (!good)
         return fail(HW_NO_MEMORY, "out of memory for the ops that %s has not computed yet",
                     device->name);
     return withdraw_on(device, verdict, 0);
@@ -120,12 +125,8 @@ enum hw_status admission_renew(const struct plugin *plugin, const struct verdict
 {
     enum hw_status status = HW_OK;
     for (struct hw_device *device = plugin->devices; device && !status;
-         device = device->next) {
-        pthread_mutex_lock(&plugin->context->lock);
-        op_states_free(device);
-        pthread_mutex_unlock(&plugin->context->lock);
+         device = device->next)
         status = verdict_apply(device, verdict);
-    }
     return status;
 }
 

@@ -80,12 +80,14 @@ static enum hw_status queue_of(struct hw_queue *queue, const struct hw_tensor *t
                                 : HW_OK;
 }
 
-/* Copies on one queue, and waits. */
+/* Copies on one queue, and waits. A plugin may refuse a copy only when it is submitted. */
 static enum hw_status copy_on(struct hw_queue *queue, const struct hw_tensor *dst,
                               const struct hw_tensor *src)
 {
     const struct hw_copy op = { .src = *src, .dst = *dst };
-    const enum hw_status status = hw_submit(queue, HW_OP_COPY, &op, sizeof op);
+    enum hw_status status = hw_submit(queue, HW_OP_COPY, &op, sizeof op);
+    if (status == HW_UNSUPPORTED && queue->is_helper && may_transfer(queue, dst, src))
+        status = copy_by_transfer(queue, dst, src);
     return status ? status : queue_settle(queue);
 }
 

@@ -221,15 +221,16 @@ static bool has_untested(const struct hw_device *device)
     return entry != NULL;
 }
 
-/* Tests the form, unless another thread has done so meanwhile. The caller holds the context's lock,
- * which is released during the test. */
-static void form_test(struct hw_device *device, struct op_state *entry)
+/* Tests the form of the entry, unless another thread has done so meanwhile or has found the op
+ * wrong. The caller holds the context's lock, which is released during the test. */
+static void form_test(struct hw_device *device, struct op_state *entry,
+                      const struct op_form *form)
 {
     pthread_mutex_t *lock = &device->context->lock;
     pthread_mutex_unlock(lock);
     pthread_mutex_lock(&device->op_testing);
     pthread_mutex_lock(lock);
-    if (entry->state == UNTESTED) {
+    if (entry->state == UNTESTED && !state_rejecting(device, form)) {
         pthread_mutex_unlock(lock);
         device->context->test(device, &entry->form);
         pthread_mutex_lock(lock);
@@ -270,7 +271,7 @@ enum hw_status op_look_up(struct hw_device *device, uint32_t op, const void *arg
     if (!rejected && test && device->op_flags & OPS_UNTESTED)
         nearest = nearest_form(device, &form);
     if (nearest && nearest->state == UNTESTED) {
-        form_test(device, nearest);
+        form_test(device, nearest, &form);
         rejected = state_rejecting(device, &form);
     }
     if (rejected)

@@ -106,7 +106,11 @@ static bool take_word(const struct row *row, const char *text, uint32_t *value)
 
 static bool take_memory_limit(struct settings *settings, const char *text)
 {
-    return bytes_parse(text, &settings->memory_limit);
+    uint64_t bytes;
+    if (!bytes_parse(text, &bytes))
+        return false;
+    settings->memory_limit = bytes;
+    return true;
 }
 
 static bool take_cache_dir(struct settings *settings, const char *text)
