@@ -7,6 +7,7 @@
 #include <hw/hw.h>
 #include <hw/report.h>
 
+#include <stdio.h>
 #include <string.h>
 
 uint32_t hw_version(void)
@@ -58,15 +59,16 @@ const char *hw_op_name(uint32_t op)
 
 enum hw_status hw_op_find(const char *name, uint32_t *op)
 {
-#define X(NAME, name) " " #name
-    static const char names[] = HW_OPS(X);
-#undef X
+    char names[HW_OP_COUNT * sizeof op_names[0]];
+    size_t used = 0;
     REQUIRE(name);
     REQUIRE(op);
     *op = 0;
     for (uint32_t i = 0; i < HW_OP_COUNT; i++)
         if (!strcmp(name, op_names[i]))
             return *op = i, HW_OK;
+    for (uint32_t i = 0; i < HW_OP_COUNT; i++)
+        used += (size_t)snprintf(names + used, sizeof names - used, " %s", op_names[i]);
     return fail(HW_UNSUPPORTED, "hw_op_find: this library has no op '%s'; it has%s", name,
                 names);
 }

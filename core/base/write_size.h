@@ -10,7 +10,7 @@
 /* "64 KiB", "1.50 GiB", "12 bytes"; whole numbers are exact. */
 static inline void write_size(uint64_t bytes, char *text, size_t size)
 {
-    static const char *const units[] = { "bytes", "KiB", "MiB", "GiB", "TiB", "PiB" };
+    static const char units[][6] = { "bytes", "KiB", "MiB", "GiB", "TiB", "PiB" };
     uint64_t unit = 1;
     int index = 0;
 
@@ -18,7 +18,7 @@ static inline void write_size(uint64_t bytes, char *text, size_t size)
         unit *= 1024;
         index++;
     }
-    snprintf(text, size, "%.*f %s", bytes % unit ? 2 : 0, (double)bytes / (double)unit,
+    snprintf(text, size, "%.*f %.5s", bytes % unit ? 2 : 0, (double)bytes / (double)unit,
              units[index]);
 }
 

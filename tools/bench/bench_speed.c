@@ -93,7 +93,8 @@ int measure_speed(const struct bench *bench)
         return EXIT_FAILED;
     struct hw_device *device = report_device(&report, bench->device);
     if (device && out_is_text())
-        say("\nspeed: memory read and written by a large copy, and products by type\n"
+        say("\nspeed: memory read and written by a large copy; a large product by type, or the\n"
+            "multiply-adds of a processor, which computes f16 as f32\n"
             "  %-12s %9s %9s %9s %9s\n"
             "  %-12s %9s %9s %9s %9s\n",
             "", "memory", "f32", "f16", "bf16", "", "GB/s", "GFLOP/s", "GFLOP/s",
