@@ -54,7 +54,7 @@ bad_shapes(const struct check *check, const struct hw_tensor *a, const struct hw
     return false;
 }
 
-/* The value of a field that is no operand. */
+/* The value of a field that is not an operand. */
 static double value_of(const struct check *check, const struct operand_row *field)
 {
     const char *at = (const char *)check->args + field->offset;
@@ -87,7 +87,7 @@ static bool agree(const struct check *check, const struct hw_tensor *a,
     return likely(good) || bad_shapes(check, a, b, "%s", rule);
 }
 
-/* The field, which is no operand, is valid. */
+/* The field, which is not an operand, is valid. */
 static bool valid(const struct check *check, const char *name, bool good, const char *rule)
 {
     const struct op_row *row = &op_rows[check->op];
@@ -642,7 +642,7 @@ static const char *field_fault(const struct operand_row *field, uint32_t rule, d
                : NULL;
 }
 
-/* The fields that are no operands, each by itself. */
+/* The fields other than operands, each by itself. */
 static bool check_fields_alone(const struct check *check)
 {
     const struct op_row *row = &op_rows[check->op];

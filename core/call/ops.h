@@ -17,7 +17,7 @@ struct operand_row {
 };
 
 #define MAX_OPERANDS 8
-#define MAX_SCALARS  10 /* fields that are no operands */
+#define MAX_SCALARS  10 /* fields other than operands */
 
 /* An op on operands of these dtypes, in the order of its operands; HW_NONE: absent. */
 struct op_form {

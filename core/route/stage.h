@@ -24,7 +24,7 @@ enum hw_status stage_shared(struct hw_queue *queue, uint32_t op, enum hw_role ro
 /* Copies a result from this memory to `host`, by the next wait at the latest. NULL: the device
  * writes `host` itself. */
 enum hw_status stage_back(struct hw_queue *queue, uint32_t op, const struct hw_tensor *host,
-                          struct buffer *shared);
+                          struct buffer *pinned);
 
 /* ---- host tensors that the queue still has to write ---- */
 

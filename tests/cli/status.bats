@@ -120,7 +120,7 @@ END
             says '✗ Far \(far\)'
             says '    Error: .*'
         else
-            says '- Far: no Nobody hardware here'
+            says '- Far \(.*\): no Nobody hardware here'
             [[ $output != *✗* && $output != *"the system lists"* ]]
             hw explain far
             says '.*the system lists no Nobody hardware for it.*'

@@ -285,12 +285,12 @@ static void print_worker(const json_t *worker)
     say("\n");
 }
 
-/* "- CUDA: no NVIDIA hardware here" */
-static void print_no_hardware(const char *title, const json_t *file)
+/* "- CUDA (cuda): no NVIDIA hardware here" */
+static void print_no_hardware(const json_t *backend, const json_t *file)
 {
     const char *vendor = text_of(json_object_get(file, "manifest"), "vendor");
-    say("%s-%s %s: no %s%shardware here\n", ink(YELLOW), ink(PLAIN), title, vendor,
-        *vendor ? " " : "");
+    say("%s-%s %s (%s): no %s%shardware here\n", ink(YELLOW), ink(PLAIN),
+        text_of(backend, "title"), text_of(file, "name"), vendor, *vendor ? " " : "");
 }
 
 static void print_backend(const json_t *backend, const json_t *demotions)
@@ -300,7 +300,7 @@ static void print_backend(const json_t *backend, const json_t *demotions)
     size_t index;
 
     if (without_hardware(backend)) {
-        print_no_hardware(text_of(backend, "title"), without_hardware(backend));
+        print_no_hardware(backend, without_hardware(backend));
         return;
     }
     print_title(backend, strrchr(path, '/') ? strrchr(path, '/') + 1 : path);

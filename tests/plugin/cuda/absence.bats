@@ -106,5 +106,8 @@ print(*[(d["pci"], d["uuid"]) for d in json.load(sys.stdin)["devices"] if d["bac
     [ -d /sys/bus/pci/devices ] || skip "not applicable: the system does not list PCI devices"
     ! grep -qs 'PCI_ID=10DE' /sys/bus/pci/devices/*/uevent || skip "not applicable: there is NVIDIA hardware"
     unset HW_BACKENDS
-    says "the system lists no NVIDIA hardware for it" "HW_BACKENDS=cuda tries the plugin all the same"
+    says "- CUDA (cuda): no NVIDIA hardware here"
+    run "$HW" explain cuda # it fails, because the plugin cannot be used
+    grep -qF "the system lists no NVIDIA hardware for it" <<<"$output"
+    grep -qF "HW_BACKENDS=cuda tries the plugin all the same" <<<"$output"
 }
