@@ -156,6 +156,62 @@ static enum hw_status value_resolve(struct settings *settings,
     return value_keep(value, defaults[setting], text_format("default"));
 }
 
+/* ---- two older spellings ---- */
+
+#define ONLY    "HW_PLUGIN_PATH_ONLY"
+#define TIMEOUT "HW_WORKER_TIMEOUT"
+
+/* "a,b=5" and "60" give "a=60,b=5". NULL if memory runs out. */
+static char *with_seconds(const char *list, const char *seconds)
+{
+    char *text = strdup("");
+    for (const char *end; text && *list; list = end + (*end == ',')) {
+        const int length = (int)strcspn(list, ",");
+        const bool has = memchr(list, '=', (size_t)length) != NULL;
+        end = list + length;
+        char *longer = text_format("%s%.*s%s%s%s", text, length, list, has ? "" : "=",
+                                   has ? "" : seconds, *end ? "," : "");
+        free(text);
+        text = longer;
+    }
+    return text;
+}
+
+/* Adds what an option or a variable of older programs says to the setting that took it over. */
+static enum hw_status older_add(const struct settings *settings, int setting,
+                                struct setting_value *value, const char *option,
+                                const char *variable)
+{
+    const char *text = option && *option ? option : variable_text(settings, variable);
+    char *whole;
+    if (!text || (setting == SETTING_worker && !*value->text))
+        return HW_OK;
+    if (setting == SETTING_worker)
+        whole = with_seconds(value->text, text);
+    else
+        whole = text_format("%s%s%s:!", value->text, *value->text ? ":" : "", text);
+    const char *source = text == option ? "option" : variable;
+    const enum hw_status status = value_keep(value, whole ? whole : "",
+                                             whole ? text_format("%s", source) : NULL);
+    free(whole);
+    return status;
+}
+
+static enum hw_status value_find(struct settings *settings,
+                                 const struct hw_options *options,
+                                 const struct file_values *file, int setting)
+{
+    struct setting_value *value = &settings->value[setting];
+    enum hw_status status = value_resolve(settings, options, file, setting);
+    if (!status && setting == SETTING_plugin_path)
+        status = older_add(settings, setting, value, options->plugin_path_only, ONLY);
+    if (!status && setting == SETTING_worker)
+        status = older_add(settings, setting, value, options->worker_timeout, TIMEOUT);
+    return status;
+}
+
+/* ---- all settings ---- */
+
 /* The default configuration file, if it exists; or NULL. */
 static char *default_file(const struct settings *settings)
 {
@@ -199,18 +255,6 @@ static enum hw_status read_file(struct settings *settings, const struct hw_optio
     return config_load(file, value->text, trust_wanted(settings, options));
 }
 
-/* The advice about a variable that is not a setting, in `near` if it is the nearest name. */
-static const char *advice(const char *name, const char **near)
-{
-    *near = NULL;
-    if (strcmp(name, "HW_PLUGIN_PATH_ONLY") == 0)
-        return "; an entry ! in HW_PLUGIN_PATH leaves out the built-in directory";
-    if (strcmp(name, "HW_WORKER_TIMEOUT") == 0)
-        return "; HW_WORKER has the seconds of a call: HW_WORKER=mine=60";
-    *near = nearest(name, setting_variables, SETTING_COUNT);
-    return *near ? "; did you mean " : "";
-}
-
 /* Warns about variables HW_* that are not settings: they are probably typing errors. HW_TEST_* and
  * HW_CI_* belong to the tests. */
 static void warn_unknown(struct settings *settings)
@@ -224,12 +268,14 @@ static void warn_unknown(struct settings *settings)
             continue;
         memcpy(name, *entry, length);
         name[length] = '\0';
-        if (setting_named(setting_variables, name) != SETTING_COUNT)
+        if (setting_named(setting_variables, name) != SETTING_COUNT ||
+            strcmp(name, ONLY) == 0 || strcmp(name, TIMEOUT) == 0)
             continue;
-        const char *near, *text = advice(name, &near);
+        const char *near = nearest(name, setting_variables, SETTING_COUNT);
         settings_warn(settings,
                       text_format("environment variable %s: there is no such setting%s%s%s",
-                                  name, text, near ? near : "", near ? "?" : ""));
+                                  name, near ? "; did you mean " : "", near ? near : "",
+                                  near ? "?" : ""));
     }
 }
 
@@ -243,7 +289,7 @@ static enum hw_status apply_all(struct settings *settings, const struct hw_optio
         struct setting_value *value = &settings->value[i];
         enum hw_status status = i == SETTING_config
                                     ? HW_OK
-                                    : value_resolve(settings, options, file, i);
+                                    : value_find(settings, options, file, i);
         if (status)
             return status;
         status = config_apply(settings, (enum setting)i, value->text, value->source);

@@ -121,17 +121,18 @@ struct hw_options {
     /* HW_PLUGIN_PATH: directories or plugin files to search first; with an entry "!", the built-in
      * directory is not searched */
     const char *plugin_path;
-    const char *trust;         /* HW_TRUST ("on"): on, off */
-    const char *probe;         /* HW_PROBE ("child"): child, full, inproc */
-    const char *probe_timeout; /* HW_PROBE_TIMEOUT ("10"): seconds */
-    const char *threads;       /* HW_THREADS: threads of the CPU plugin */
-    const char *precision;     /* HW_PRECISION ("fp32"): fp32, fp16, int8 */
-    const char *memory_limit;  /* HW_MEMORY_LIMIT: bytes per device, e.g. "8G" */
-    const char *config;        /* HW_CONFIG: the configuration file */
-    const char *cache_dir;     /* HW_CACHE_DIR: an absolute path, or "off" */
-    const char *kernel;        /* HW_KERNEL: forces kernel rows */
-    const char *log;           /* HW_LOG ("warn"): off, error, warn, info, debug */
-    hw_log_fn log_fn;          /* receives the log; NULL: standard error */
+    const char *plugin_path_only; /* older: DIRS is DIRS:! at the end of plugin_path */
+    const char *trust;            /* HW_TRUST ("on"): on, off */
+    const char *probe;            /* HW_PROBE ("child"): child, full, inproc */
+    const char *probe_timeout;    /* HW_PROBE_TIMEOUT ("10"): seconds */
+    const char *threads;          /* HW_THREADS: threads of the CPU plugin */
+    const char *precision;        /* HW_PRECISION ("fp32"): fp32, fp16, int8 */
+    const char *memory_limit;     /* HW_MEMORY_LIMIT: bytes per device, e.g. "8G" */
+    const char *config;           /* HW_CONFIG: the configuration file */
+    const char *cache_dir;        /* HW_CACHE_DIR: an absolute path, or "off" */
+    const char *kernel;           /* HW_KERNEL: forces kernel rows */
+    const char *log;              /* HW_LOG ("warn"): off, error, warn, info, debug */
+    hw_log_fn log_fn;             /* receives the log; NULL: standard error */
     void *log_user;
     hw_start_fn start_fn; /* may be NULL */
     void *start_user;
@@ -140,6 +141,7 @@ struct hw_options {
     /* HW_WORKER: globs of backends; each of them runs in a process of its own. With "=60" behind
      * it, one call may take 60 seconds (300); with "=0" there is no limit */
     const char *worker;
+    const char *worker_timeout; /* older: the seconds of entries of worker that have none */
 };
 
 /* Opens a context: searches for plugins, checks their files, and lists the devices of the selected
@@ -484,4 +486,9 @@ HW_EXPORT enum hw_status hw_tensor_discard(struct hw_queue *queue,
 #ifdef __cplusplus
 }
 #endif
+
+/* One include is enough for the whole interface. */
+#include "interop.h"
+#include "report.h"
+
 #endif
