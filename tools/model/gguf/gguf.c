@@ -4,7 +4,7 @@
  * rest of the file. */
 #define _POSIX_C_SOURCE 200809L
 #include "gguf.h"
-#include "util/utf8.h"
+#include "gguf_advice.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -32,55 +32,6 @@ enum {
     MIN_TENSOR = 33  /* bytes: length, one character, rank, one extent, type, offset */
 };
 
-#define AGAIN         "download or copy it again"
-#define CONVERT_AGAIN "convert the model again with a current converter"
-
-static const struct {
-    const char *name;
-    size_t bytes; /* 0: not of fixed size */
-} kinds[GGUF_KINDS] = {
-    [GGUF_U8] = { "u8", 1 },         [GGUF_I8] = { "i8", 1 },
-    [GGUF_U16] = { "u16", 2 },       [GGUF_I16] = { "i16", 2 },
-    [GGUF_U32] = { "u32", 4 },       [GGUF_I32] = { "i32", 4 },
-    [GGUF_F32] = { "f32", 4 },       [GGUF_BOOL] = { "bool", 1 },
-    [GGUF_STRING] = { "string", 0 }, [GGUF_ARRAY] = { "array", 0 },
-    [GGUF_U64] = { "u64", 8 },       [GGUF_I64] = { "i64", 8 },
-    [GGUF_F64] = { "f64", 8 },
-};
-
-/* Every tensor type of the format, so that unsupported ones are named, too. */
-static const struct {
-    const char *name; /* NULL: no such type */
-    uint16_t block, bytes;
-} types[GGUF_TYPE_END] = {
-    [0] = { "F32", 1, 4 },         [1] = { "F16", 1, 2 },
-    [2] = { "Q4_0", 32, 18 },      [3] = { "Q4_1", 32, 20 },
-    [6] = { "Q5_0", 32, 22 },      [7] = { "Q5_1", 32, 24 },
-    [8] = { "Q8_0", 32, 34 },      [9] = { "Q8_1", 32, 36 },
-    [10] = { "Q2_K", 256, 84 },    [11] = { "Q3_K", 256, 110 },
-    [12] = { "Q4_K", 256, 144 },   [13] = { "Q5_K", 256, 176 },
-    [14] = { "Q6_K", 256, 210 },   [15] = { "Q8_K", 256, 292 },
-    [16] = { "IQ2_XXS", 256, 66 }, [17] = { "IQ2_XS", 256, 74 },
-    [18] = { "IQ3_XXS", 256, 98 }, [19] = { "IQ1_S", 256, 50 },
-    [20] = { "IQ4_NL", 32, 18 },   [21] = { "IQ3_S", 256, 110 },
-    [22] = { "IQ2_S", 256, 82 },   [23] = { "IQ4_XS", 256, 136 },
-    [24] = { "I8", 1, 1 },         [25] = { "I16", 1, 2 },
-    [26] = { "I32", 1, 4 },        [27] = { "I64", 1, 8 },
-    [28] = { "F64", 1, 8 },        [29] = { "IQ1_M", 256, 56 },
-    [30] = { "BF16", 1, 2 },       [34] = { "TQ1_0", 256, 54 },
-    [35] = { "TQ2_0", 256, 66 },   [39] = { "MXFP4", 32, 17 },
-    [40] = { "NVFP4", 64, 36 },    [41] = { "Q1_0", 128, 18 },
-};
-
-/* Types that the format had for a time. */
-static const struct {
-    uint32_t type;
-    const char *name;
-} retired[] = {
-    { 4, "Q4_2" },      { 5, "Q4_3" },        { 31, "Q4_0_4_4" },   { 32, "Q4_0_4_8" },
-    { 33, "Q4_0_8_8" }, { 36, "IQ4_NL_4_4" }, { 37, "IQ4_NL_4_8" }, { 38, "IQ4_NL_8_8" },
-};
-
 /* Files that are passed by mistake, recognised by their first bytes. */
 static const struct {
     const char *start, *what;
@@ -95,32 +46,6 @@ static const struct {
     { "<!DOCTYPE", "is a web page, not a model; " AGAIN },
     { "<html", "is a web page, not a model; " AGAIN },
 };
-
-const char *gguf_type_name(uint32_t type)
-{
-    return type < GGUF_TYPE_END && types[type].name ? types[type].name : "?";
-}
-
-uint32_t gguf_type_block(uint32_t type)
-{
-    return types[type].block;
-}
-
-uint32_t gguf_type_bytes(uint32_t type)
-{
-    return types[type].bytes;
-}
-
-const char *gguf_kind_name(enum gguf_kind kind)
-{
-    return kinds[kind].name;
-}
-
-size_t gguf_kind_bytes(enum gguf_kind kind)
-{
-    return kinds[kind].bytes;
-}
-
 /* ---- A cursor that cannot leave the file -------------------------------------------- */
 
 struct cursor {
@@ -276,7 +201,7 @@ static bool take_array(struct cursor *c, int nesting)
         return false;
     const size_t each = kind == GGUF_STRING  ? each_string
                         : kind == GGUF_ARRAY ? each_array
-                                             : kinds[kind].bytes;
+                                             : gguf_kind_bytes(kind);
     return take_count(c, each, &count) && take_elements(c, kind, count, nesting);
 }
 
@@ -287,8 +212,8 @@ static bool take_elements(struct cursor *c, enum gguf_kind kind, uint64_t count,
 {
     const uint8_t *start;
     struct gguf_string string;
-    if (kinds[kind].bytes)
-        return take(c, kinds[kind].bytes * (size_t)count, &start) &&
+    if (gguf_kind_bytes(kind))
+        return take(c, gguf_kind_bytes(kind) * (size_t)count, &start) &&
                (kind != GGUF_BOOL || check_bools(c, start, count));
     for (uint64_t i = 0; i < count; i++)
         if (!(kind == GGUF_STRING ? take_string(c, &string) : take_array(c, nesting + 1)))
@@ -356,13 +281,13 @@ static bool read_alignment(struct cursor *c, struct gguf *file)
 static bool measure(const struct cursor *c, struct gguf_tensor *tensor)
 {
     const uint32_t type = tensor->type;
-    if (tensor->extents[0] % types[type].block)
+    if (tensor->extents[0] % gguf_type_block(type))
         return bad(c, tensor->offset,
                    "rows of %" PRIu64
                    " elements are not whole %s blocks of %u; " CONVERT_AGAIN,
-                   tensor->extents[0], types[type].name, types[type].block);
-    uint64_t bytes = tensor->extents[0] / types[type].block;
-    bool overflow = __builtin_mul_overflow(bytes, (uint64_t)types[type].bytes, &bytes);
+                   tensor->extents[0], gguf_type_name(type), gguf_type_block(type));
+    uint64_t bytes = tensor->extents[0] / gguf_type_block(type);
+    bool overflow = __builtin_mul_overflow(bytes, (uint64_t)gguf_type_bytes(type), &bytes);
     for (int i = 1; i < GGUF_MAX_RANK; i++)
         overflow |= __builtin_mul_overflow(bytes, tensor->extents[i], &bytes);
     if (overflow || bytes > SIZE_MAX / 2)
@@ -407,13 +332,12 @@ static bool take_tensor(struct cursor *c, struct gguf_tensor *tensor)
     const size_t at = c->at;
     if (!take_u32(c, &tensor->type))
         return false;
-    for (size_t i = 0; i < sizeof retired / sizeof *retired; i++)
-        if (tensor->type == retired[i].type)
-            return bad(
-                c, at,
-                "has type %s, which the format no longer has; use a file of Q4_0, or "
-                "quantize the model again",
-                retired[i].name);
+    const char *retired = gguf_type_retired(tensor->type);
+    if (retired)
+        return bad(c, at,
+                   "has type %s, which the format no longer has; use a file of Q4_0, or "
+                   "quantize the model again",
+                   retired);
     if (*gguf_type_name(tensor->type) == '?')
         return bad(c, at,
                    "ggml type %" PRIu32 " is unknown: the file is damaged, or made for a "
@@ -665,255 +589,4 @@ const struct gguf_tensor **gguf_in_order(const struct gguf *file)
     if (order)
         qsort(order, file->tensor_count, sizeof *order, compare_offsets);
     return order;
-}
-
-static bool wrong_kind(const struct gguf *file, const struct gguf_pair *pair,
-                       const char *wanted, struct fault *why)
-{
-    return fault(why, "%s: key '%.*s' at byte %zu: is %s %s, must be %s; " CONVERT_AGAIN,
-                 file->path, (int)pair->key.length, pair->key.bytes, pair->offset,
-                 strchr("aif", kinds[pair->kind].name[0]) ? "an" : "a",
-                 kinds[pair->kind].name, wanted);
-}
-
-/* The value of a pair of one kind. Returns false with a fault if it is of another kind, and
- * true with NULL if it is absent. */
-static bool get(const struct gguf *file, const char *key, enum gguf_kind kind,
-                const struct gguf_pair **pair, struct fault *why)
-{
-    *pair = gguf_find(file, key);
-    return !*pair || (*pair)->kind == kind ||
-           wrong_kind(file, *pair, kinds[kind].name, why);
-}
-
-int64_t gguf_integer(const uint8_t *value, enum gguf_kind kind)
-{
-    const size_t bytes = kinds[kind].bytes;
-    const bool is_signed = kinds[kind].name[0] == 'i';
-    uint64_t bits = 0;
-    memcpy(&bits, value, bytes);
-    if (is_signed && bytes < sizeof bits && value[bytes - 1] & 0x80)
-        bits |= UINT64_MAX << 8 * bytes;
-    return (int64_t)bits;
-}
-
-static bool is_integer(enum gguf_kind kind)
-{
-    return kinds[kind].bytes && strchr("iu", kinds[kind].name[0]);
-}
-
-static bool count_of(const struct gguf *file, const struct gguf_pair *pair, uint64_t *value,
-                     struct fault *why)
-{
-    if (!is_integer(pair->kind))
-        return wrong_kind(file, pair, "an integer", why);
-    const int64_t number = gguf_integer(pair->value, pair->kind);
-    if (number < 0)
-        return wrong_kind(file, pair, "a count from 0 to 2^63", why);
-    *value = (uint64_t)number;
-    return true;
-}
-
-static bool real_of(const struct gguf *file, const struct gguf_pair *pair, double *value,
-                    struct fault *why)
-{
-    float single;
-    if (pair->kind == GGUF_F64) {
-        memcpy(value, pair->value, sizeof *value);
-        return true;
-    }
-    if (pair->kind != GGUF_F32)
-        return wrong_kind(file, pair, "f32", why);
-    memcpy(&single, pair->value, sizeof single);
-    *value = (double)single;
-    return true;
-}
-
-bool gguf_get_count(const struct gguf *file, const char *key, uint64_t *value,
-                    struct fault *why)
-{
-    const struct gguf_pair *pair = gguf_find(file, key);
-    return !pair || count_of(file, pair, value, why);
-}
-
-bool gguf_get_real(const struct gguf *file, const char *key, double *value,
-                   struct fault *why)
-{
-    const struct gguf_pair *pair = gguf_find(file, key);
-    return !pair || real_of(file, pair, value, why);
-}
-
-/* Makes `one` of a pair: the same, or of an array its only value. Arrays of strings and of arrays
- * stay as they are: they are of a wrong kind. */
-static bool one_for_all(const struct gguf *file, const struct gguf_pair *pair,
-                        int64_t layers, struct gguf_pair *one, struct fault *why)
-{
-    uint32_t of = 0;
-    uint64_t count = 0;
-    *one = *pair;
-    if (pair->kind == GGUF_ARRAY) {
-        memcpy(&of, pair->value, sizeof of);
-        memcpy(&count, pair->value + sizeof of, sizeof count);
-    }
-    const size_t bytes = kinds[of].bytes;
-    const uint8_t *first = pair->value + sizeof of + sizeof count;
-    if (pair->kind != GGUF_ARRAY || !bytes || layers < 1)
-        return true;
-    if (!count || count != (uint64_t)layers)
-        return fault(why,
-                     "%s: key '%.*s' at byte %zu: is an array of %" PRIu64
-                     ", must be one number, or one for each of the %" PRId64
-                     " layers; " CONVERT_AGAIN,
-                     file->path, (int)pair->key.length, pair->key.bytes, pair->offset,
-                     count, layers);
-    for (uint64_t i = 1; i < count; i++)
-        if (memcmp(first, first + i * bytes, bytes) != 0)
-            return fault(why,
-                         "%s: key '%.*s' at byte %zu: differs between layers 0 and %" PRIu64
-                         ", which is not supported; use a model whose layers are equal",
-                         file->path, (int)pair->key.length, pair->key.bytes, pair->offset,
-                         i);
-    one->kind = (enum gguf_kind)of;
-    one->value = first;
-    return true;
-}
-
-bool gguf_get_count_each(const struct gguf *file, const char *key, int64_t layers,
-                         uint64_t *value, struct fault *why)
-{
-    const struct gguf_pair *pair = gguf_find(file, key);
-    struct gguf_pair one;
-    return !pair ||
-           (one_for_all(file, pair, layers, &one, why) && count_of(file, &one, value, why));
-}
-
-bool gguf_get_real_each(const struct gguf *file, const char *key, int64_t layers,
-                        double *value, struct fault *why)
-{
-    const struct gguf_pair *pair = gguf_find(file, key);
-    struct gguf_pair one;
-    return !pair ||
-           (one_for_all(file, pair, layers, &one, why) && real_of(file, &one, value, why));
-}
-
-bool gguf_get_bool(const struct gguf *file, const char *key, bool *value, struct fault *why)
-{
-    const struct gguf_pair *pair;
-    if (!get(file, key, GGUF_BOOL, &pair, why))
-        return false;
-    if (pair)
-        *value = *pair->value != 0;
-    return true;
-}
-
-bool gguf_get_string(const struct gguf *file, const char *key, struct gguf_string *value,
-                     struct fault *why)
-{
-    const struct gguf_pair *pair;
-    if (!get(file, key, GGUF_STRING, &pair, why))
-        return false;
-    if (pair) {
-        const uint8_t *at = pair->value;
-        *value = gguf_next_string(&at);
-    }
-    return true;
-}
-
-bool gguf_need_string(const struct gguf *file, const char *key, struct gguf_string *value,
-                      struct fault *why)
-{
-    if (!gguf_find(file, key))
-        return fault(why, "%s: key '%s' is missing; " CONVERT_AGAIN, file->path, key);
-    return gguf_get_string(file, key, value, why);
-}
-
-bool gguf_get_array(const struct gguf *file, const char *key, enum gguf_kind kind,
-                    struct gguf_array *value, struct fault *why)
-{
-    const struct gguf_pair *pair;
-    uint32_t of;
-    if (!get(file, key, GGUF_ARRAY, &pair, why))
-        return false;
-    if (!pair)
-        return true;
-    memcpy(&of, pair->value, sizeof of);
-    if (of != kind)
-        return fault(
-            why, "%s: key '%s' at byte %zu: is an array of %s, must be %s; " CONVERT_AGAIN,
-            file->path, key, pair->offset, kinds[of].name, kinds[kind].name);
-    value->kind = kind;
-    memcpy(&value->count, pair->value + sizeof of, sizeof value->count);
-    value->bytes = pair->value + sizeof of + sizeof value->count;
-    return true;
-}
-
-bool gguf_get_integers(const struct gguf *file, const char *key, struct gguf_array *value,
-                       struct fault *why)
-{
-    const struct gguf_pair *pair = gguf_find(file, key);
-    uint32_t of = GGUF_I32;
-    if (pair && pair->kind == GGUF_ARRAY)
-        memcpy(&of, pair->value, sizeof of);
-    const enum gguf_kind kind = is_integer((enum gguf_kind)of) ? (enum gguf_kind)of
-                                                               : GGUF_I32;
-    return gguf_get_array(file, key, kind, value, why);
-}
-
-struct gguf_string gguf_next_string(const uint8_t **cursor)
-{
-    uint64_t length;
-    memcpy(&length, *cursor, sizeof length);
-    const char *bytes = (const char *)*cursor + sizeof length;
-    *cursor += sizeof length + length;
-    return (struct gguf_string){ bytes, (size_t)length };
-}
-
-float gguf_f32_at(const struct gguf_array *array, uint64_t index)
-{
-    float value;
-    memcpy(&value, array->bytes + index * sizeof value, sizeof value);
-    return value;
-}
-
-int32_t gguf_i32_at(const struct gguf_array *array, uint64_t index)
-{
-    int32_t value;
-    memcpy(&value, array->bytes + index * sizeof value, sizeof value);
-    return value;
-}
-
-int64_t gguf_integer_at(const struct gguf_array *array, uint64_t index)
-{
-    return gguf_integer(array->bytes + index * kinds[array->kind].bytes, array->kind);
-}
-
-bool gguf_string_is(struct gguf_string string, const char *text)
-{
-    return string.length == strlen(text) && memcmp(string.bytes, text, string.length) == 0;
-}
-
-struct gguf_quote gguf_quote(struct gguf_string string)
-{
-    enum { MOST = 40 }; /* bytes: four characters for each fit */
-    struct gguf_quote quote;
-    size_t used = 0, at = 0;
-    while (at < string.length && at < MOST) {
-        const size_t length = utf8_printable_at(string.bytes + at, string.length - at);
-        if (length)
-            memcpy(quote.text + used, string.bytes + at, length);
-        else
-            snprintf(quote.text + used, sizeof quote.text - used, "\\x%02x",
-                     (unsigned)(uint8_t)string.bytes[at]);
-        used += length ? length : 4;
-        at += length ? length : 1;
-    }
-    snprintf(quote.text + used, sizeof quote.text - used, "%s",
-             at < string.length ? "..." : "");
-    return quote;
-}
-
-int gguf_string_compare(struct gguf_string a, struct gguf_string b)
-{
-    const int order = memcmp(a.bytes, b.bytes, a.length < b.length ? a.length : b.length);
-    return order ? order : (a.length > b.length) - (a.length < b.length);
 }

@@ -173,6 +173,9 @@ int gguf_string_compare(struct gguf_string a, struct gguf_string b);
 /* "Q8_0", for example; "?" for an unknown type. */
 const char *gguf_type_name(uint32_t type);
 
+/* The name of a type that the format had for a time; NULL for any other. */
+const char *gguf_type_retired(uint32_t type);
+
 /* Elements and bytes of a block of a type that the reader knows; 1 element for plain types. */
 uint32_t gguf_type_block(uint32_t type);
 uint32_t gguf_type_bytes(uint32_t type);
