@@ -48,8 +48,10 @@ struct code {
     void *handle; /* from dlopen() */
     struct stat file;
     char *path;
-    bool renamed; /* it was loaded by a name of its descriptor */
-    bool other;   /* it may be the code of another file that was at the path */
+    /* If it was loaded by a name of its descriptor: that name, which the system's loader has
+     * allocated and nobody frees. Kept, so that it is not lost for a leak checker. */
+    char *first_name;
+    bool other; /* it may be the code of another file that was at the path */
 };
 
 static struct code *_Atomic all_code;
@@ -109,11 +111,13 @@ static bool has_name(const struct candidate *candidate, const struct stat *check
 static void code_rename(struct code *code, const char *name)
 {
     struct link_map *map;
-    if (dlinfo(code->handle, RTLD_DI_LINKMAP, &map) ||
-        strcmp(__atomic_load_n(&map->l_name, __ATOMIC_ACQUIRE), name) != 0)
+    if (dlinfo(code->handle, RTLD_DI_LINKMAP, &map))
+        return;
+    char *now = __atomic_load_n(&map->l_name, __ATOMIC_ACQUIRE);
+    if (strcmp(now, name) != 0)
         return;
     __atomic_store_n(&map->l_name, code->path, __ATOMIC_RELEASE);
-    code->renamed = true;
+    code->first_name = now;
 }
 
 /* ---- loading ---- */
@@ -195,7 +199,7 @@ static void *code_load(struct candidate *candidate, const struct stat *file)
     const bool still = is_still(candidate, file);
     if (candidate->reason == REASON_CHANGED_FILE) {
         set_remedy(candidate, "Restart the program");
-        code->other = !code->renamed;
+        code->other = !code->first_name;
     }
     code->next = atomic_load(&all_code);
     while (!atomic_compare_exchange_weak(&all_code, &code->next, code))
