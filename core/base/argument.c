@@ -6,6 +6,8 @@
 
 #include <hw/plugin.h>
 
+#include <string.h>
+
 enum hw_status fail_null(const char *function, const char *argument)
 {
     return fail(HW_INVALID, "%s: %s must not be NULL", function, argument);
@@ -19,6 +21,17 @@ enum hw_status check_size(const char *function, const char *argument, const void
         return HW_OK;
     return fail(HW_INVALID, "%s: %s->size is %u; set it to sizeof *%s", function, argument,
                 (unsigned)size, argument);
+}
+
+enum hw_status answer_struct(void *to, const void *from, size_t size)
+{
+    uint32_t bytes;
+    memcpy(&bytes, to, sizeof bytes);
+    if (bytes > size)
+        bytes = (uint32_t)size;
+    memcpy(to, from, bytes);
+    memcpy(to, &bytes, sizeof bytes);
+    return HW_OK;
 }
 
 enum hw_status check_fields(const char *function, const char *argument, const void *given,

@@ -18,6 +18,10 @@ enum hw_status fail_null(const char *function, const char *argument) __attribute
 /* HW_OK if the struct, whose first field is its size, has at least `least` bytes or is NULL. */
 enum hw_status check_size(const char *function, const char *argument, const void *given,
                           size_t least);
+/* The answer of a function to the struct `to`, which begins with its size and may be shorter than
+ * the library's: copies the first bytes of `from` and sets to->size to their number. Returns
+ * HW_OK. */
+enum hw_status answer_struct(void *to, const void *from, size_t size);
 /* Like check_size(); also requires that all bytes beyond the `known` first ones are zero. */
 enum hw_status check_fields(const char *function, const char *argument, const void *given,
                             size_t least, size_t known);

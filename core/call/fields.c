@@ -68,7 +68,6 @@ enum hw_status hw_op_field(uint32_t op, uint32_t index, struct hw_field_info *in
     const struct operand_row *field = &op_rows[op].operands[index];
     const char *zero = role_optional(field->role) ? "absent" : "";
     const struct hw_field_info known = {
-        .size = info->size < sizeof known ? info->size : (uint32_t)sizeof known,
         .type = field->type,
         .role = (int32_t)field->role,
         .offset = field->offset,
@@ -76,6 +75,5 @@ enum hw_status hw_op_field(uint32_t op, uint32_t index, struct hw_field_info *in
         .name = field->name,
         .zero = field->zero ? field->zero : zero,
     };
-    memcpy(info, &known, known.size);
-    return HW_OK;
+    return answer_struct(info, &known, sizeof known);
 }

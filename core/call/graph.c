@@ -325,11 +325,9 @@ enum hw_status hw_graph_info(struct hw_graph *graph, struct hw_graph_info *info)
     if (status || (status = guard(graph->device->context->generation)))
         return status;
     const struct hw_graph_info now = {
-        .size = info->size < sizeof now ? info->size : (uint32_t)sizeof now,
         .nodes = graph->count,
         .segments = graph->segment_count,
         .built = graph->built_count,
     };
-    memcpy(info, &now, now.size);
-    return HW_OK;
+    return answer_struct(info, &now, sizeof now);
 }

@@ -433,7 +433,5 @@ enum hw_status hw_queue_calls(struct hw_queue *queue, uint32_t op,
         return status;
     struct hw_call_stats now = { .size = 0 };
     add_counts(&queue->calls[op], &now);
-    now.size = stats->size < sizeof now ? stats->size : (uint32_t)sizeof now;
-    memcpy(stats, &now, now.size);
-    return HW_OK;
+    return answer_struct(stats, &now, sizeof now);
 }

@@ -197,9 +197,7 @@ enum hw_status hw_buffer_export(struct hw_buffer *buffer, const char *kind,
         device, device->plugin->table.buffer_export(device->impl, buffer, kind, &out));
     if (status)
         return fail_in(status, "hw_buffer_export on %s: ", device->name);
-    out.size = desc->size < sizeof out ? desc->size : (uint32_t)sizeof out;
-    memcpy(desc, &out, out.size);
-    return HW_OK;
+    return answer_struct(desc, &out, sizeof out);
 }
 
 void hw_buffer_free(struct hw_buffer *base)

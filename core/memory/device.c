@@ -136,7 +136,6 @@ enum hw_status hw_device_kernel(struct hw_device *device, uint32_t op, uint32_t 
         device->plugin->table.op_count) /* an older plugin may index an array with it */
         return HW_END;
     struct hw_kernel_info row = { .size = sizeof row };
-    uint32_t size = info->size < sizeof row ? info->size : (uint32_t)sizeof row;
     plugin_message_clear();
     int32_t answer = device->plugin->table.kernel_info(device->impl, op, index, &row);
     if (answer == HW_END)
@@ -144,11 +143,9 @@ enum hw_status hw_device_kernel(struct hw_device *device, uint32_t op, uint32_t 
     if (answer)
         return fail_in(plugin_failed(answer), "rows of %s on %s: ", hw_op_name(op),
                        device->name);
-    row.size = size;
     row.name[sizeof row.name - 1] = '\0';
     row.needs[sizeof row.needs - 1] = '\0';
-    memcpy(info, &row, size);
-    return HW_OK;
+    return answer_struct(info, &row, sizeof row);
 }
 
 uint32_t hw_device_count(struct hw_context *context)

@@ -472,13 +472,10 @@ enum hw_status hw_pool_stats(struct hw_device *device, struct hw_pool_stats *sta
     if (status || (status = guard(device->context->generation)) ||
         (status = device_wake(device)))
         return status;
-    const uint32_t size = stats->size < sizeof *stats ? stats->size
-                                                      : (uint32_t)sizeof *stats;
     pthread_mutex_lock(&device->pool->lock);
     later_collect(device->pool, false);
-    memcpy(stats, &device->pool->stats, size);
+    answer_struct(stats, &device->pool->stats, sizeof *stats);
     pthread_mutex_unlock(&device->pool->lock);
-    stats->size = size;
     return HW_OK;
 }
 

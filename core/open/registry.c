@@ -185,12 +185,9 @@ enum hw_status hw_device_info(struct hw_device *device, struct hw_device_info *i
         return status;
     struct hw_device_info facts;
     char why[512];
-    uint32_t size = info->size < sizeof facts ? info->size : (uint32_t)sizeof facts;
     if (!plugin_is_bound(device->plugin))
         facts = device->info;
     else if (device_facts(device->plugin, device->index, &facts, why, sizeof why))
         return fail(HW_DRIVER, "facts of %s: %s", device->name, why);
-    facts.size = size;
-    memcpy(info, &facts, size);
-    return HW_OK;
+    return answer_struct(info, &facts, sizeof facts);
 }

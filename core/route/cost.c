@@ -298,7 +298,5 @@ enum hw_status hw_queue_route(struct hw_queue *queue, uint32_t op, const void *a
         return status;
     struct hw_route_info now = cost_of(op, args);
     route_decide(queue, op, args, &now);
-    now.size = info->size < sizeof now ? info->size : (uint32_t)sizeof now;
-    memcpy(info, &now, now.size);
-    return HW_OK;
+    return answer_struct(info, &now, sizeof now);
 }
