@@ -166,9 +166,11 @@ static char *with_seconds(const char *list, const char *seconds)
 {
     char *text = strdup("");
     for (const char *end; text && *list; list = end + (*end == ',')) {
-        const int length = (int)strcspn(list, ",");
+        int length = (int)strcspn(list, ",");
         const bool has = memchr(list, '=', (size_t)length) != NULL;
         end = list + length;
+        while (!has && length > 0 && list[length - 1] == ' ')
+            length--;
         char *longer = text_format("%s%.*s%s%s%s", text, length, list, has ? "" : "=",
                                    has ? "" : seconds, *end ? "," : "");
         free(text);

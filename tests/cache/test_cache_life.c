@@ -298,6 +298,27 @@ static void rows_of_the_dead_are_left_alone(void **state)
     end(&w);
 }
 
+/* All rows belong to processes that have ended, with keys that nobody asks for any more. */
+static void rows_of_the_dead_are_taken_in_the_end(void **state)
+{
+    struct world w;
+    uint64_t rows[LOCKS_MAX];
+    char path[4300];
+    (void)state;
+    begin(&w);
+    store(&w, CACHE_SUCCESS);
+    for (size_t i = 0; i < LOCKS_MAX; i++)
+        rows[i] = i + 1;
+    snprintf(path, sizeof path, "%s/" LOCKS_FILE, place);
+    write_file(path, rows, sizeof rows);
+    bind_lock(&w.context, &w.candidate);
+    assert_true(w.candidate.bind_lock >= 0);
+    assert_false(is_there(&w));
+    bind_unlock(&w.context, &w.candidate, true);
+    assert_true(is_there(&w));
+    end(&w);
+}
+
 static void many_bind_at_once(void **state)
 {
     struct world w;
@@ -429,6 +450,7 @@ int main(void)
         cmocka_unit_test(new_verdict_is_shown_in_the_end),
         cmocka_unit_test(one_tries_a_plugin),
         cmocka_unit_test(rows_of_the_dead_are_left_alone),
+        cmocka_unit_test(rows_of_the_dead_are_taken_in_the_end),
         cmocka_unit_test(many_bind_at_once),
         cmocka_unit_test(old_entries_make_room),
         cmocka_unit_test(too_large_is_not_kept),

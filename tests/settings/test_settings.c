@@ -487,6 +487,20 @@ static void test_unknown_variable(void **state)
     unsetenv("HW_TEST_SOMETHING");
 }
 
+/* An invalid value counts as unset, even if it begins with a number. */
+static void test_invalid_limit(void **state)
+{
+    struct hw_context *context;
+    struct hw_pool_stats stats = { .size = sizeof stats };
+    const struct hw_options options = { .memory_limit = "8X", .flags = HW_OPEN_ANYWAY };
+    (void)state;
+    assert_int_equal(open_good(options, &context), HW_OK);
+    check_setting(context, "memory_limit", "", "default");
+    assert_int_equal(hw_pool_stats(hw_device_default(context), &stats), HW_OK);
+    assert_int_equal(stats.limit, 0);
+    hw_close(context);
+}
+
 /* Programs of before use HW_PLUGIN_PATH_ONLY and HW_WORKER_TIMEOUT. */
 static void test_older_spellings(void **state)
 {
@@ -495,12 +509,13 @@ static void test_older_spellings(void **state)
     (void)state;
     warned[0] = '\0';
     options.log_fn = collect;
-    options.worker = "a,b=5,c";
+    options.worker = "a, b=5 ,c ";
     setenv("HW_PLUGIN_PATH_ONLY", lair("good"), 1);
     setenv("HW_WORKER_TIMEOUT", "7", 1);
     assert_int_equal(hw_open(&options, &context), HW_OK);
     check_setting(context, "plugin_path", lair("good:!"), "HW_PLUGIN_PATH_ONLY");
-    check_setting(context, "worker", "a=7,b=5,c=7", "HW_WORKER_TIMEOUT");
+    check_setting(context, "worker", "a=7, b=5 ,c=7", "HW_WORKER_TIMEOUT");
+    assert_null(strstr(warned, "option worker"));
     assert_null(strstr(warned, "there is no such setting"));
     hw_close(context);
     options.plugin_path = "/nonexistent";
@@ -508,7 +523,7 @@ static void test_older_spellings(void **state)
     options.worker_timeout = "0";
     assert_int_equal(hw_open(&options, &context), HW_OK);
     check_setting(context, "plugin_path", "/nonexistent:/other:!", "option");
-    check_setting(context, "worker", "a=0,b=5,c=0", "option");
+    check_setting(context, "worker", "a=0, b=5 ,c=0", "option");
     hw_close(context);
     unsetenv("HW_PLUGIN_PATH_ONLY");
     unsetenv("HW_WORKER_TIMEOUT");
@@ -661,9 +676,10 @@ int main(void)
         cmocka_unit_test(test_long_value),      cmocka_unit_test(test_file_size),
         cmocka_unit_test(test_file_trust),      cmocka_unit_test(test_file_path_trust),
         cmocka_unit_test(test_file_relative),   cmocka_unit_test(test_unknown_variable),
-        cmocka_unit_test(test_older_spellings), cmocka_unit_test(test_report_size),
-        cmocka_unit_test(test_trust_warning),   cmocka_unit_test(test_broken_warning),
-        cmocka_unit_test(test_starting),        cmocka_unit_test(test_log_lines),
+        cmocka_unit_test(test_older_spellings), cmocka_unit_test(test_invalid_limit),
+        cmocka_unit_test(test_report_size),     cmocka_unit_test(test_trust_warning),
+        cmocka_unit_test(test_broken_warning),  cmocka_unit_test(test_starting),
+        cmocka_unit_test(test_log_lines),
     };
     memcpy(tests + count, whole, sizeof whole);
     count += sizeof whole / sizeof *whole;
