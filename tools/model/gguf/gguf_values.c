@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* gguf_values.c - values of metadata by key: numbers, strings and arrays, of the kind that the caller
- * needs. The reader (gguf.c) has checked that they lie in the file. */
+/* gguf_values.c - values of metadata by key: numbers, strings and arrays, of the kind that the
+ * caller needs. The reader (gguf.c) has checked that they lie in the file. */
 #include "gguf.h"
 #include "gguf_advice.h"
 #include "util/utf8.h"
